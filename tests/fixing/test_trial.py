@@ -111,6 +111,15 @@ def test_one_fix_is_tried_and_the_next_error_named(kernel: Kernel) -> None:
     assert [each["cell"] for each in found["changed"]] == ["c1"]
 
 
+@pytest.mark.parametrize("ids", [("c2", "c3"), ("", "")])
+def test_a_fix_that_a_cell_asks_for_sees_the_errors_of_cells_that_nobody_traced(
+    kernel: Kernel, ids: tuple[str, str]
+) -> None:
+    kernel.run("%devtrace off", cell_id="off")
+    kernel.run("y = net(x)", cell_id=ids[0])
+    assert "✓ Proven" in kernel.run("%devtrace fix", cell_id=ids[1]).streams
+
+
 def test_no_thread_of_ipython_prints_in_a_trial_that_it_cannot_write_the_history(kernel: Kernel) -> None:
     begin(kernel, "y = net(x)\nassert get_ipython().history_manager.save_thread is None")
     assert end(kernel)["state"] == "proven"

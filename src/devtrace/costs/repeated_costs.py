@@ -214,7 +214,7 @@ class Cost:
         For an op of the backward pass that is the line that called backward.
         """
         queries, ops = self.queries, np.array(self.ops, dtype=np.int64)
-        is_backward = queries.is_phase("backward")[ops]
+        is_backward = queries.is_phase("backward")[ops] & (queries.trace.ops.ints("forward")[ops] >= 0)
         lines = np.where(is_backward, queries.cost_users[ops], queries.trace.ops.ints("site")[ops])
         found, counts = np.unique(lines, return_counts=True)
         exact = {SiteId(int(line)): int(n) + self._folded(line) for line, n in zip(found, counts, strict=True)}

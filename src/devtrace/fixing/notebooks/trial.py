@@ -53,7 +53,8 @@ def beginning(tracing: Tracing, asked: Job) -> Beginning:
 def _position(tracing: Tracing, cells: Sequence[PageCell]) -> int:
     """Return how many of the cells have run in this kernel as they are; 0 where it cannot be forked now."""
     is_idle = threading.current_thread() is threading.main_thread() and tracing.run is None
-    if not (forks.CAN_FORK and tracing.simulated and is_idle):
+    have_ids = all(tracing.ran.get(each["cell"], ("",))[0] != each["cell"] for each in cells)  # else it is a label
+    if not (forks.CAN_FORK and tracing.simulated and is_idle and have_ids):
         return 0
     ran = texts_of(tracing.namespace)
     failed = {cell for cell, raised in tracing.raised.items() if is_known(raised)}
@@ -81,6 +82,7 @@ def _start(tracing: Tracing, cells: Sequence[PageCell], ran: int, own: Mapping[s
             if failed := _as_it_failed(tracing, shell, cells[ran], before):
                 host.traced[ran + 1], host.failed = failed
             quieten(shell)
+            extensions[shell].leave_running_cell()
             tracing.switch(on=True)
             tracing.observe_alone(host.keep)
             host.serve()
