@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from devtrace.source import flow
-from devtrace.source.branches import is_on_every_way, was_passed_by
+from devtrace.source import defuse
+from devtrace.source.defuse import is_on_every_way, was_passed_by
 from devtrace.source.safe_values import Scope
 from trees import parsed
 
 
 def bound_and_last(text: str) -> tuple[Any, list[ast.stmt], ast.stmt]:
     source = parsed(text)
-    *_, last = flow.statements(source.tree)
-    return source, [each for each in flow.statements(source.tree) if "x" in flow.binds(each)], last
+    *_, last = defuse.statements(source.tree)
+    return source, [each for each in defuse.statements(source.tree) if "x" in defuse.binds(each)], last
 
 
 @pytest.mark.parametrize(

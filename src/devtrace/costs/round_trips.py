@@ -18,13 +18,13 @@ import numpy as np
 
 from devtrace.costs.reads import is_of_torch, names_the_op
 from devtrace.costs.repeated_costs import AGAIN, OFTEN, SAMPLE, Cost
-from devtrace.costs.uses import PASSED_ON, is_tensor_there, loops_around, uses
+from devtrace.costs.uses import PASSED_ON, is_tensor_there, uses
 from devtrace.costs.values import is_on_host, op_of, takers_after
 from devtrace.diagnosis.evidence.source_text import brief
 from devtrace.diagnosis.evidence.torchs_sentences import LENGTHS_ON_HOST
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.flow import DEFINED
+from devtrace.source.defuse import DEFINED
 from devtrace.source.matching import alone, called_name, calls_in, is_read, match_code, nodes_of, owner_of, variable
 from devtrace.source.vocabulary import EXTENDS, GIVES_NUMBERS, MAKES, TAKES_VALUES, package
 from devtrace.trace.ids import NO_OP, OpId, TensorId
@@ -47,7 +47,7 @@ def is_used_again(cost: Cost) -> dict[str, Any] | None:
     if cost.count < OFTEN or not cost.is_of_the_user or not cost.pace.is_of_each_step:
         return None
     form, site = "use", _used_at_once(cost)
-    for loop in loops_around(cost.found)[:1] if site is None else ():
+    for loop in cost.found.loops[:1] if site is None else ():
         form, site = _used_later(cost, cost.found, loop) or ("", None)
     return {"why": _FORMS[form], "site": site} if site is not None else None
 

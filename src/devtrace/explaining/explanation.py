@@ -47,7 +47,7 @@ from devtrace.recording.finish.observer import observers_of
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
 from devtrace.source import kinds
-from devtrace.source.flow import statements
+from devtrace.source.defuse import statements
 from devtrace.source.live_objects import Evidence
 from devtrace.source.matching import alone, called_name, owner_of
 from devtrace.source.object_walk import ReferenceKind, members

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Self
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.flow import COMPREHENSIONS, LOOPS, binds, parameters, path_of, paths_in, statements, targets
+from devtrace.source.defuse import COMPREHENSIONS, LOOPS, binds, loops_around, path_of, paths_in, statements, targets
 from devtrace.source.matching import (
     alone,
     called_name,
@@ -27,7 +27,7 @@ from devtrace.source.matching import (
     owner_of,
     written_out,
 )
-from devtrace.source.parsing import FunctionNode, Source
+from devtrace.source.parsing import FunctionNode, Source, parameters
 from devtrace.source.vocabulary import ADDS, READS, TAKES_OUT, TAKES_VALUES
 
 Way = Literal["is", "drained", "put", "added", "carried"]
@@ -116,9 +116,7 @@ class Keeper(Code):
     @property
     def round(self) -> ast.For | ast.AsyncFor | ast.While | None:
         """Return the loop of the function that the statement is in."""
-        function = self.source.function(self.statement) or self.source.tree
-        around = self.source.below(self.statement, function)
-        return next((each for each in around if isinstance(each, LOOPS)), None)
+        return next(iter(loops_around(self.source, self.statement)), None)
 
     @property
     def is_each_round_backward(self) -> bool:

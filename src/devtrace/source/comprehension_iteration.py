@@ -12,10 +12,10 @@ from itertools import islice, zip_longest
 from types import FrameType
 from typing import Any, Final
 
-from devtrace.source.flow import COMPREHENSIONS, FUNCTIONS, Position, position_in, unpacked
+from devtrace.source.defuse import COMPREHENSIONS, Position, position_in, unpacked
 from devtrace.source.matching import assigned_names, called_name, owner_of
 from devtrace.source.object_walk import may_lead
-from devtrace.source.parsing import Source
+from devtrace.source.parsing import FunctionNode, Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict
 from devtrace.source.stand_ins import Frame
 
@@ -62,7 +62,7 @@ def _lost(source: Source, node: ast.AST, frame: str) -> list[ast.comprehension]:
     found: list[ast.comprehension] = []
     inner, within = node, node
     for outer in source.ancestors(node):
-        if isinstance(outer, FUNCTIONS):
+        if isinstance(outer, FunctionNode):
             break
         if isinstance(outer, COMPREHENSIONS) and outer is not node:
             parts = outer.generators

@@ -10,7 +10,7 @@ from inspect import CO_GENERATOR
 from types import CodeType
 from typing import Final
 
-from devtrace.source.flow import statements
+from devtrace.source.defuse import statements
 from devtrace.source.matching import called_name, match_code, only
 from devtrace.source.parsing import Source, read
 from devtrace.source.safe_values import Scope, class_dict, classes_of, evaluate, run_by

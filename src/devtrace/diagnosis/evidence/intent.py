@@ -22,9 +22,9 @@ from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source import kinds
-from devtrace.source.flow import defaults, path_of
+from devtrace.source.defuse import path_of
 from devtrace.source.matching import called_name, calls_in, given_trait, keyword, match_code, only, owner_of
-from devtrace.source.parsing import NamedFunction
+from devtrace.source.parsing import NamedFunction, defaults
 from devtrace.source.safe_values import evaluate, instance_dict
 from devtrace.source.vocabulary import BY_NUMBER, is_move
 from devtrace.trace.ids import TensorId

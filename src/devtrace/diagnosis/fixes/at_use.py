@@ -20,7 +20,7 @@ from devtrace.diagnosis.fixes.fix import (
     siblings_of_odd_trait,
 )
 from devtrace.diagnosis.fixes.replay import is_combined
-from devtrace.source.flow import COMPREHENSIONS
+from devtrace.source.defuse import COMPREHENSIONS
 from devtrace.source.matching import calls_in, is_step, match_code, nodes_of, same_code, variable
 from devtrace.source.multi_value_expr import code_run_by, returned_by
 from devtrace.source.object_walk import items_of

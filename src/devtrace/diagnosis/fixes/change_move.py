@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.changes import Anchor, moving, rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, made_at, suggested
 from devtrace.source import kinds
-from devtrace.source.flow import binds, moves_itself, path_of, statements, targets
+from devtrace.source.defuse import binds, moves_itself, path_of, statements, targets
 from devtrace.source.matching import (
     alone,
     assigned_names,

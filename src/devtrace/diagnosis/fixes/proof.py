@@ -24,10 +24,10 @@ from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.source import kinds
-from devtrace.source.flow import bindings, element_names, is_bound, is_written_in, parameters, statements, values_given
+from devtrace.source.defuse import bindings, element_names, is_bound, is_written_in, statements, values_given
 from devtrace.source.matching import called_name, chain, is_given, is_read, is_step, match_code, only, variable
 from devtrace.source.object_walk import registered
-from devtrace.source.parsing import Source, Span
+from devtrace.source.parsing import Source, Span, parameters
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.source.vocabulary import is_move
 from devtrace.trace.ids import OpId

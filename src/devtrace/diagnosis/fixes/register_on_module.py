@@ -19,7 +19,7 @@ from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.changes import rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source import kinds
-from devtrace.source.flow import bindings, given_by, is_written, path_of, paths_in, targets
+from devtrace.source.defuse import bindings, given_by, is_written, path_of, paths_in, targets
 from devtrace.source.matching import alone, is_literal, match_code, nodes_of, only, variable, written_out
 from devtrace.source.object_walk import Reference, is_tensor, items_of, members
 from devtrace.source.safe_values import class_dict, classes_of

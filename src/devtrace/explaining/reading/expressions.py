@@ -15,11 +15,10 @@ from devtrace.explaining.reading.values import Activation, Definition, KnownValu
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import device_of, is_tensor
-from devtrace.source.branches import truth
 from devtrace.source.comprehension_iteration import contents
-from devtrace.source.flow import operands, statements, targets
-from devtrace.source.matching import called_name, listed, variable
-from devtrace.source.safe_values import MISSING, item
+from devtrace.source.defuse import statements, targets
+from devtrace.source.matching import called_name, listed, operands, variable
+from devtrace.source.safe_values import MISSING, item, truth
 from devtrace.source.vocabulary import OPERATORS, torch_name
 
 

@@ -12,11 +12,10 @@ from devtrace.explaining.reading.values import END, Activation, Bound, Definitio
 from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source import parsing
-from devtrace.source.branches import was_passed_by
-from devtrace.source.flow import FUNCTIONS, binds, given_by, moves_itself, parameters, statements, targets
+from devtrace.source.defuse import binds, given_by, moves_itself, statements, targets, was_passed_by
 from devtrace.source.matching import alone, called_name, may_be_text, owner_of, variable
 from devtrace.source.object_walk import members
-from devtrace.source.parsing import Source, Span
+from devtrace.source.parsing import FunctionNode, Source, Span, parameters
 from devtrace.source.safe_values import MISSING, Scope, class_dict, classes_of, evaluate, with_wrapped
 from devtrace.source.vocabulary import ADDS_AN_ITEM
 
@@ -80,7 +79,7 @@ def _is_part_of_constructor(module: Any, method: str) -> bool:
 def run_around(reader: Reader, node: ast.AST, activation: Activation) -> Activation:
     """Return a run of the function around a node of a file; only its globals are known."""
     source = activation.source
-    body: ast.AST = next((each for each in source.ancestors(node) if isinstance(each, FUNCTIONS)), source.tree)
+    body: ast.AST = next((each for each in source.ancestors(node) if isinstance(each, FunctionNode)), source.tree)
     for live in reader.live_activations():
         if live.source is source and live.body is body:
             return live.at_node(node)

@@ -6,13 +6,15 @@ import ast
 
 import pytest
 
-from devtrace.source import flow
+from devtrace.source import defuse
+from devtrace.source.matching import operands
+from devtrace.source.parsing import own_name
 from trees import parsed
 
 
 def given(text: str, path: str) -> list[tuple[str, tuple[int, ...]]]:
     source = parsed(text)
-    found = flow.bindings(source, source.tree, path)
+    found = defuse.bindings(source, source.tree, path)
     return [(source.segment(each.value), each.position) for each in found]
 
 
@@ -63,7 +65,7 @@ def test_a_path_is_given_these_values(text: str, path: str, values: list[tuple[s
     ],
 )
 def test_code_names_these_paths(text: str, paths: set[str]) -> None:
-    assert flow.paths_in(parsed(text).tree) == paths
+    assert defuse.paths_in(parsed(text).tree) == paths
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_code_names_these_paths(text: str, paths: set[str]) -> None:
 )
 def test_an_assignment_gives_its_variables_these_values(text: str, answer: str) -> None:
     source = parsed(text)
-    found = flow.values_given(source, source.tree.body[0])
+    found = defuse.values_given(source, source.tree.body[0])
     assert " ".join(f"{name}={ast.unparse(value)}" for name, value in found.items()) == answer
 
 
@@ -113,7 +115,7 @@ def test_an_assignment_gives_its_variables_these_values(text: str, answer: str) 
     ],
 )
 def test_a_statement_binds_these_names(text: str, names: str) -> None:
-    assert sorted(flow.binds(parsed(text).tree.body[0])) == names.split()
+    assert sorted(defuse.binds(parsed(text).tree.body[0])) == names.split()
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_a_statement_binds_these_names(text: str, names: str) -> None:
 def test_a_method_knows_its_object_by_its_first_parameter(text: str, name: str) -> None:
     source = parsed(text)
     here = next(node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id == "HERE")
-    assert flow.own_name(source, here) == name
+    assert own_name(source, here) == name
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ def test_an_operation_takes_these_operands(text: str, parts: str) -> None:
     source = parsed(text)
     first = source.tree.body[0]
     node = first.value if isinstance(first, ast.Expr) else first
-    assert [source.segment(each) for each in flow.operands(node)] == parts.split()
+    assert [source.segment(each) for each in operands(node)] == parts.split()
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_an_operation_takes_these_operands(text: str, parts: str) -> None:
 def test_an_assignment_may_move_what_it_assigns_to(text: str, is_it: bool) -> None:
     statement = parsed(text).tree.body[0]
     assert isinstance(statement, ast.Assign)
-    assert flow.moves_itself(statement.value, statement.targets[0]) is is_it
+    assert defuse.moves_itself(statement.value, statement.targets[0]) is is_it
 
 
 @pytest.mark.parametrize(
@@ -209,23 +211,23 @@ def test_an_assignment_may_move_what_it_assigns_to(text: str, is_it: bool) -> No
 def test_a_name_is_bound_on_every_way_here(text: str, is_it: bool) -> None:
     source = parsed(text)
     here = next(node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id == "HERE")
-    assert flow.is_bound("x", source, here, {}, {}) is is_it
+    assert defuse.is_bound("x", source, here, {}, {}) is is_it
 
 
 def test_what_runs_now_has_values_that_the_source_alone_does_not_show() -> None:
     source = parsed("if a:\n    x = 1\nHERE\nx += 1\n")
     here = source.tree.body[1]
-    assert [flow.is_bound("x", source, here, {}, names) for names in ({}, {"x": 1})] == [False, False]
+    assert [defuse.is_bound("x", source, here, {}, names) for names in ({}, {"x": 1})] == [False, False]
     source = parsed("x += 1\nHERE\n")
-    assert [flow.is_bound("x", source, source.tree.body[0], {}, names) for names in ({}, {"x": 1})] == [False, True]
-    assert flow.is_bound("len", source, source.tree.body[0], {}, {})
+    assert [defuse.is_bound("x", source, source.tree.body[0], {}, names) for names in ({}, {"x": 1})] == [False, True]
+    assert defuse.is_bound("len", source, source.tree.body[0], {}, {})
 
 
 def test_the_nearest_above_comes_first_then_what_a_loop_brings_round() -> None:
     source = parsed("x = 1\nfor i in a:\n    x = 2\n    HERE\n    x = 3\nx = 4\n")
-    found = flow.nearest_first(flow.bindings(source, source.tree, "x"), 4)
+    found = defuse.nearest_first(defuse.bindings(source, source.tree, "x"), 4)
     assert [source.segment(each.value) for each in found] == ["2", "1", "4", "3"]
-    assert [flow.comes_round(source, each, 4) for each in found] == [True, False, False, True]
+    assert [bool(defuse.loops_round(source, each.statement, 4)) for each in found] == [True, False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -242,5 +244,5 @@ def test_a_target_goes_through_this(text: str, position: tuple[int, ...], answer
     source = parsed(text)
     first = source.tree.body[0]
     assert isinstance(first, ast.Expr)
-    iterated, rest = flow.unpacked(first.value, position)
+    iterated, rest = defuse.unpacked(first.value, position)
     assert (source.segment(iterated), rest) == answer
