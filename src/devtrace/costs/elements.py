@@ -21,14 +21,7 @@ from devtrace.costs.values import MOST, are_written, op_of, takers_after
 from devtrace.diagnosis.evidence.finding_parts import as_culprit
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.defuse import gone_through
-from devtrace.source.matching import (
-    called_name,
-    is_path,
-    listed,
-    names_in,
-    nodes_of,
-    variable,
-)
+from devtrace.source.matching import called_name, is_path, listed, names_in, nodes_of, variable
 from devtrace.source.vocabulary import AVERAGES, COPIES, IGNORES_LABELS, PICKS, READS, VIEWS
 from devtrace.trace.ids import OpId, TensorId
 

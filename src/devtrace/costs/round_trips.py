@@ -24,7 +24,7 @@ from devtrace.diagnosis.evidence.source_text import brief
 from devtrace.diagnosis.evidence.torchs_sentences import LENGTHS_ON_HOST
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.defuse import DEFINED
+from devtrace.source.defuse import DEFINED, binds, read_in, statements
 from devtrace.source.matching import alone, called_name, calls_in, is_read, match_code, nodes_of, owner_of, variable
 from devtrace.source.vocabulary import EXTENDS, GIVES_NUMBERS, MAKES, TAKES_VALUES, package
 from devtrace.trace.ids import NO_OP, OpId, TensorId
@@ -241,12 +241,11 @@ def _is_made_by_numpy(copied: SourceNode, outer: SourceNode) -> bool:
     source, function = copied.source, copied.function
     if outer.source is not source or outer.node is copied.node or outer.function is not function:
         return False
-    made: list[ast.AST] = [copied.node]
     first, last = source.span(copied.statement).line, source.span(outer.statement).line
+    made = set[str]()  # variables
 
     def has(code: ast.AST) -> bool:
-        names = set(filter(None, map(variable, made)))
-        return any(part in made or variable(part) in names for part in ast.walk(code))
+        return not made.isdisjoint(read_in(code)) or copied.node in ast.walk(code)
 
     def are_arrays(code: ast.AST) -> bool:
         """Return whether each call that takes what was made of the copy is numpy's, torch's, Python's or a method."""
@@ -258,9 +257,9 @@ def _is_made_by_numpy(copied: SourceNode, outer: SourceNode) -> bool:
             for each in taking
         )
 
-    for statement in sorted(nodes_of(ast.Assign, function or source.tree), key=source.span):
-        if first <= source.span(statement).line < last and has(statement.value):
-            if not are_arrays(statement.value):
+    for each in statements(function or source.tree):
+        if isinstance(each, ast.Assign) and first <= source.span(each).line < last and has(each.value):
+            if not are_arrays(each.value):
                 return False
-            made += [name for target in statement.targets for name in nodes_of(ast.Name, target)]
+            made |= binds(each)
     return has(outer.node) and are_arrays(outer.node)

@@ -190,7 +190,7 @@ def _last_reads(source: Source, body: list[ast.stmt], line: int, again: set[str]
     """
     spans = [source.span(each) for each in body]
     now = next((at for at, span in enumerate(spans) if span.line <= line <= span.end_line), len(body))
-    later = read_first(body[now:], again or ())
+    later = read_first(body[now:]) | (again or set())
     found = {name: each for each in (body[:now] if again is None else body) for name in names_in(each) - later}
     loop = body[now] if now < len(body) else None
     if isinstance(loop, LOOPS):

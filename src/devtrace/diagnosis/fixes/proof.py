@@ -1,6 +1,6 @@
 """What is asked of an edit that nobody has run: it can be typed where it is, and the failing op runs with it.
 
-    each name in it has a value at its line             source/flow.py
+    each name in it has a value at its line             source/defuse.py
     what it moves was there when its line ran           `Moved.since`, and the tensor's birth
     nothing below writes into what it replaces          a copy would change, and not what is kept
     it does not replace what an optimizer trains        a leaf that requires a gradient stays a leaf
