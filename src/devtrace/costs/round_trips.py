@@ -64,8 +64,6 @@ def _used_at_once(cost: Cost) -> Site | None:
             sides = {use.outer.left, use.outer.right} - {use.inner}
             if not any(isinstance(other, ast.Constant) or called_name(other) in GIVES_NUMBERS for other in sides):
                 names += _COMPUTES.get(type(use.outer.op).__name__, ())
-        elif use.role == "tensor":
-            names.append(called_name(use.outer).removesuffix("_"))
     return _site_of_most(cost, cost.found.statement, names) if names else None
 
 

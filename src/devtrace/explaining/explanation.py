@@ -65,7 +65,7 @@ _HANDLERS: Final[Mapping[type[ast.AST], Handler]] = {
     ast.Attribute: attributes.read_attribute,
     ast.Subscript: expressions.read_subscript,
     ast.Call: calls.read_call,
-    ast.BinOp: expressions.read_binary,
+    ast.BinOp: expressions.read_operation,
     ast.UnaryOp: expressions.read_operation,
     ast.Compare: expressions.read_operation,
     ast.IfExp: expressions.read_either,

@@ -156,7 +156,7 @@ class FailingFrame:
             or self._device_global()
         )
         others = (name for name in known if name != self.own)
-        asked = named or self._device_of_any(known, is_tensor) or self._device_of_self()
+        asked = named or self._device_of_any(known, is_tensor) or self.device_of(self.own, self.variables.get(self.own))
         asked = asked or self._device_of_any(others, kinds.is_module)
         plain = self._literal if self._by.is_plain(self.expected_trait) else ""
         written = next(map(self.code.text, given), plain)
@@ -184,13 +184,6 @@ class FailingFrame:
 
     def _has_expected_trait(self, value: object) -> bool:
         return is_tensor(value) and self.moment.trait_of(value) == self.expected_trait
-
-    def _device_of_self(self) -> str:
-        module = self.variables.get(self.own)
-        for path, tensor in registered(module, depth=0) if kinds.is_module(module) else ():
-            if self._has_expected_trait(tensor):
-                return f"{self.own}.{path}.{self._by.name}"
-        return self.device_of(self.own, module)
 
     def device_of(self, code: str, value: object) -> str:
         """Return `x.device` for a live tensor or module on the expected device; empty for any other."""

@@ -70,8 +70,6 @@ class Anchor:
         """Return the expected device as code here writes it."""
         if self.frame is None:
             return ""
-        if self.kind == "at":
-            return self.frame.device_code(self.code.source.span(self.statement).line, self.node)
         return self.frame.device_code(self.line + 1)
 
     def edit(self, *texts: str) -> Edit | None:

@@ -38,15 +38,6 @@ def read_operation(reader: Reader, node: ast.expr, activation: Activation) -> Va
     return computed(reader, asked(node), node, operands(node), activation)
 
 
-def read_binary(reader: Reader, node: ast.BinOp, activation: Activation) -> Value | None:
-    """Return the result of an operator on tensors; of two known texts or numbers their sum."""
-    made = read_operation(reader, node, activation)
-    if made or not isinstance(node.op, ast.Add):
-        return made
-    left, right = reader.known(node.left, activation), reader.known(node.right, activation)
-    return KnownValue(left + right) if type(left) is type(right) and type(left) in (str, int) else None
-
-
 def asked(node: ast.AST) -> str:
     """Return the name of the op that code asks of torch."""
     match node:
@@ -203,8 +194,6 @@ def _entry(made: ast.AST, key: Any) -> list[ast.expr]:
             return [value]
         case ast.List(elts=parts) | ast.Tuple(elts=parts) if type(key) is int and -len(parts) <= key < len(parts):
             return [parts[key]]
-        case ast.Call(keywords=words) if called_name(made) == "dict":
-            return [word.value for word in words if word.arg == key]
     return []
 
 

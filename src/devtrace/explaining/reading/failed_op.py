@@ -50,17 +50,12 @@ def failed_op(reader: Reader) -> FailedOp | None:
             found = here
             break
         unread = _unread_of(reader, here, found) if here is not None and found is not None else None
-        for each, dtype in unread or ():
-            _settle(reader, each, dtype)
         found = here if found is None or unread is not None else found
         if reader.stack.levels[depth].is_readable:
             break
     if found is None:
         return None
-    found = _as_handed_over(reader, found) or found
-    if len(found.inputs) == len(reader.dtypes) == 1 and found.inputs[0].dtype is None:
-        _settle(reader, found.inputs[0], reader.dtypes[0])
-    return found
+    return _as_handed_over(reader, found) or found
 
 
 def _as_handed_over(reader: Reader, failed: FailedOp) -> FailedOp | None:
@@ -93,13 +88,6 @@ def _unread_of(
     if None in theirs or len(theirs) < 2 or min(left.values()) < 0 or len(rest) != len(unread):
         return None
     return list(zip(unread, rest, strict=True)) if not unread or (len(unread) == 1 and reader.of_dtypes) else None
-
-
-def _settle(reader: Reader, value: TensorValue, dtype: torch.dtype | None) -> None:
-    """Give a tensor of unknown dtype, and its sources, a dtype."""
-    if value.op is not None and dtype is not None:
-        value.op.layout, value.dtype = reader.layout(value.device, value.dims, dtype), dtype
-        reader.pasts.settle(value.op, dtype, reader.dtypes)
 
 
 def _at(reader: Reader, depth: int) -> FailedOp | None:

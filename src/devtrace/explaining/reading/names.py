@@ -16,7 +16,6 @@ from devtrace.explaining.reading.reader import MOST_ITEMS, SOUGHT_TENSOR, Reader
 from devtrace.explaining.reading.returned_calls import is_passed_by, run_around, stored_in
 from devtrace.explaining.reading.values import END, Activation, Definition, KnownValue, Several, TensorValue, Value
 from devtrace.recording.columns import sites
-from devtrace.recording.context.module_tree import is_module
 from devtrace.source import parsing
 from devtrace.source.comprehension_iteration import contents
 from devtrace.source.defuse import (
@@ -33,7 +32,6 @@ from devtrace.source.defuse import (
 from devtrace.source.matching import called_name, names_in, nodes_of, only, owner_of, written_out
 from devtrace.source.parsing import FunctionNode, parameters
 from devtrace.source.safe_values import MISSING
-from devtrace.source.vocabulary import gives_itself
 
 
 def read_name(reader: Reader, node: ast.Name, activation: Activation) -> Value | None:
@@ -71,15 +69,7 @@ def _is_reassigned(name: str, activation: Activation) -> bool:
     """Return whether a variable was assigned again after the line that is read."""
     if activation.line >= activation.now:
         return False
-    since = [each for each in _assigned(name, activation) if activation.line <= each.line <= activation.now]
-    is_of_module = activation.scope is not None and is_module(activation.scope.lookup(name))
-    return any(not is_of_module or not _is_itself(each.value, name) for each in since)
-
-
-def _is_itself(node: ast.expr, name: str) -> bool:
-    """Return whether code is `x.to(device)` for x: of a module that is the module itself."""
-    owner = owner_of(node)
-    return owner is not None and path_of(owner) == name and gives_itself(called_name(node))
+    return any(activation.line <= each.line <= activation.now for each in _assigned(name, activation))
 
 
 def _assigned(name: str, activation: Activation) -> list[Binding]:

@@ -133,18 +133,9 @@ def results_of(run: Activation | None) -> list[Definition]:
 
 
 def _results(body: ast.AST) -> list[ast.expr]:
-    """Return the expressions that a function returns; of a generator a list of what it yields."""
+    """Return the expressions that a function returns, the last first."""
     if isinstance(body, ast.Lambda):
         return [body.body]
-    yielded = [
-        node.value
-        for statement in statements(body)
-        if isinstance(statement, ast.Expr | ast.Assign)
-        for node in [statement.value]
-        if isinstance(node, ast.Yield) and node.value is not None
-    ]
-    if yielded:
-        return [ast.copy_location(ast.List(elts=yielded, ctx=ast.Load()), yielded[0])]
     found = [each.value for each in statements(body) if isinstance(each, ast.Return)]
     return [each for each in reversed(found) if each is not None]
 
