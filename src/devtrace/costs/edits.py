@@ -10,10 +10,10 @@ import ast
 from typing import Any, Final
 
 from devtrace.costs.repeated_costs import Cost
-from devtrace.costs.uses import updated, uses_of, value_given
+from devtrace.costs.uses import updated, uses_of
 from devtrace.costs.values import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.defuse import path_of
+from devtrace.source.defuse import path_of, values_given
 from devtrace.source.matching import (
     alone,
     assigned_names,
@@ -103,7 +103,7 @@ def _filled(found: SourceNode, name: str) -> tuple[ast.stmt | None, ast.expr | N
     for loop in reversed(found.loops) if is_own else ():
         above = [use for use in uses if source.span(use).line < source.span(loop).line]
         inside = [use for use in uses if loop in source.ancestors(use)]
-        start = value_given(source, above[-1]) if above else None
+        start = values_given(source, source.statement(above[-1])).get(name) if above else None  # type: ignore[arg-type]
         if start is not None and inside and all(found.statement in source.ancestors(use) for use in inside):
             return loop, start
     return None, None

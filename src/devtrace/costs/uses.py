@@ -15,7 +15,7 @@ from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
 
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.defuse import binds, loops_around, path_of, paths_in, rounds, shared_names, values_given
+from devtrace.source.defuse import binds, loops_around, path_of, paths_in, rounds, shared_names
 from devtrace.source.matching import (
     alone,
     assigned_names,
@@ -65,12 +65,6 @@ def uses_of(found: SourceNode, name: str) -> list[ast.Name] | None:
     body = found.source.function(found.node) or found.source.tree
     uses = [node for node in nodes_of(ast.Name, body) if node.id == name]
     return sorted(uses, key=found.source.span) if name not in shared_names(body) else None
-
-
-def value_given(source: Source, name: ast.Name) -> ast.expr | None:
-    """Return the value that a simple assignment gives a variable."""
-    statement = source.statement(name)
-    return values_given(source, statement).get(name.id) if statement is not None else None
 
 
 def results_of(found: SourceNode) -> list[ast.AST]:
@@ -294,14 +288,11 @@ def decides_later(found: SourceNode) -> bool:
 
 
 def _checks_floats(test: ast.expr, found: SourceNode) -> bool:
-    """Return whether a test asks for NaN or infinity: `isnan(x)`, `x != x`, `x == float("inf")`, `x < -math.inf`."""
+    """Return whether a test asks for NaN or infinity: `isnan(x)`, `x == float("inf")`, `x < -math.inf`."""
     parts = list(nodes_of(ast.expr, test))
     is_named = any(full_name(each, found.source).endswith((".inf", ".nan")) for each in parts)
     is_written = any(_NOT_FINITE.fullmatch(found.source.segment(each)) for each in parts)
-    is_checked = is_named or is_written or any(called_name(each) in CHECKS_FLOATS for each in parts)
-    return is_checked or any(
-        same_code(one.left, each) for one in nodes_of(ast.Compare, test) for each in one.comparators
-    )
+    return is_named or is_written or any(called_name(each) in CHECKS_FLOATS for each in parts)
 
 
 def is_gone_on_by(found: SourceNode, *, is_number: bool) -> bool:

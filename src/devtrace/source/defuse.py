@@ -202,11 +202,6 @@ def rounds(source: Source, node: ast.AST) -> Iterator[Round]:
                 yield each
 
 
-def element_names(source: Source, node: ast.AST) -> list[str]:
-    """Return the variables of the comprehensions around a node, which its elements have in turn."""
-    return assigned_names(*(each.target for each in only(ast.comprehension, rounds(source, node))))
-
-
 def gone_through(source: Source, node: ast.AST, name: str, kind: Any = Round) -> Iterator[tuple[ast.expr, Position]]:
     """Yield what the loops and comprehensions around a node go through to give a variable its values, innermost first.
 
@@ -245,10 +240,6 @@ def is_written(node: ast.AST, variable: str) -> bool:
         case ast.Assign(targets=given):
             return any(_is_of(each, variable) for each in only(ast.Subscript, given))
     return False
-
-
-def is_written_in(body: Iterable[ast.stmt], variable: str) -> bool:
-    return any(is_written(node, variable) for statement in body for node in ast.walk(statement))
 
 
 def _is_of(node: ast.AST, variable: str) -> bool:
@@ -343,7 +334,7 @@ def is_bound(name: str, source: Source, at: ast.AST, running: Container[str], na
 
     `running`: the variables of the frame that runs the node's function; empty if none does.
     """
-    function = _running(source, at)
+    function = source.function(at)
     while function is not None:
         if name in parameters(function, starred=True):
             return not any(name in names_in(node) for node in nodes_of(ast.Delete, function))
@@ -351,24 +342,13 @@ def is_bound(name: str, source: Source, at: ast.AST, running: Container[str], na
         if bound and name not in shared_names(function):
             return is_on_every_way(bound, source, at, ran=name in running)
         running, at = (), function
-        function = _running(source, function)
+        function = source.function(function)
     bound = [each for each in statements(source.tree) if name in binds(each)]
     if bound and not isinstance(at, FunctionNode) and source.function(at) is None:
         above = all(source.span(each).end_line < source.span(at).line for each in bound)
         was_there = above or name in read_in(bound[0])  # `x += 1` of a cell's former value
         return is_on_every_way(bound, source, at) or (name in namespace and was_there)
     return name in namespace or hasattr(builtins, name)
-
-
-def _running(source: Source, at: ast.AST) -> FunctionNode | None:
-    """Return the function whose body has a node; its defaults and decorators are of the code around it."""
-    function, inner = source.function(at), list(source.ancestors(at))
-    while function is not None:
-        parts = function.body if isinstance(function.body, list) else [function.body]
-        if any(part in inner for part in parts):
-            break
-        function = source.function(function)
-    return function
 
 
 def shared_names(*trees: ast.AST) -> set[str]:

@@ -115,7 +115,7 @@ class FailingFrame:
 
     def bindings(self, variable: str) -> list[ast.stmt]:
         """Return the statements up to the frame's line that give a variable its value, in order."""
-        if variable in defuse.element_names(self.source, self.source_node.node):
+        if any(defuse.gone_through(self.source, self.source_node.node, variable, ast.comprehension)):
             return []
         found = defuse.bindings(self.source, self.body, variable)
         above = [each.statement for each in found if not each.is_inner and each.line <= self.line]

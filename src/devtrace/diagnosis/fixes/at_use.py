@@ -87,9 +87,8 @@ def _made_alike(frame: FailingFrame, node: ast.expr) -> Iterator[ast.Call]:
 def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
     code, by = code_run_by(call.func, frame.scope()), frame.moment.queries.by
     returned = list(returned_by(code)) if code is not None else []
-    made = [(calls_in(value) if value is not None else (), source) for source, value in returned]
-    are_new = (any(origins.is_factory_without(by, x, source) for x in calls) for calls, source in made)
-    return bool(made) and all(are_new)
+    are_new = (any(origins.is_factory_without(by, x, source) for x in calls_in(value)) for source, value in returned)
+    return bool(returned) and all(are_new)
 
 
 def _takes_the_work_away(case: MismatchCase) -> bool:

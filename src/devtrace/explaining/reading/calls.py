@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 from types import FunctionType, MethodType
@@ -23,6 +24,7 @@ from devtrace.explaining.reading.returned_calls import (
     results_of,
     returned,
     run_of,
+    stored_in,
 )
 from devtrace.explaining.reading.values import Activation, Definition, KnownValue, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, COPY, CREATE, VIEW
@@ -174,6 +176,9 @@ def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value |
         if isinstance(owner, Several) or (isinstance(owner, KnownValue) and type(owner.value) is dict):
             return _call_container(reader, owner, node.func.attr, node, activation)
         name = node.func.attr
+        if isinstance(owner, KnownValue) and type(owner.value) in (list, deque) and name in ("pop", "popleft"):
+            runs = reader.live_activations()  # which put into it what is popped
+            return reader.first(made for run in runs for made in stored_in(reader, run, owner.value))
         if isinstance(owner, KnownValue) and is_module(owner.value) and (name in OF_MODULES or gives_itself(name)):
             return _of_module(reader, owner, name)
     if variable(node.func) in ("getattr", "next"):

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-import torch
-
 from devtrace.explaining.reading.expressions import asked
 from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.reader import Reader
@@ -49,13 +47,18 @@ def failed_op(reader: Reader) -> FailedOp | None:
         if here is not None and here.is_mixed:
             found = here
             break
-        unread = _unread_of(reader, here, found) if here is not None and found is not None else None
-        found = here if found is None or unread is not None else found
+        is_the_same = here is not None and found is not None and _mixes_the_same(reader, here, found)
+        found = here if found is None or is_the_same else found
         if reader.stack.levels[depth].is_readable:
             break
     if found is None:
         return None
-    return _as_handed_over(reader, found) or found
+    found = _as_handed_over(reader, found) or found
+    (first, *others), dtypes = found.inputs, reader.dtypes
+    if first.dtype is None and first.op is not None and not others and len(dtypes) == 1:
+        first.op.layout, first.dtype = reader.layout(first.device, first.dims, dtypes[0]), dtypes[0]
+        reader.pasts.settle(first.op, dtypes[0], dtypes)
+    return found
 
 
 def _as_handed_over(reader: Reader, failed: FailedOp) -> FailedOp | None:
@@ -75,19 +78,13 @@ def _as_handed_over(reader: Reader, failed: FailedOp) -> FailedOp | None:
     return outer if is_clearer else None
 
 
-def _unread_of(
-    reader: Reader, failed: FailedOp, inner: FailedOp
-) -> list[tuple[TensorValue, torch.dtype | None]] | None:
-    """Return the unknown input of a call with the dtype that remains for it; empty if all are known.
-
-    None unless the call mixes the same dtypes as the op inside it: `torch.einsum(..., q, table)`.
-    """
+def _mixes_the_same(reader: Reader, failed: FailedOp, inner: FailedOp) -> bool:
+    """Return whether a call mixes the dtypes of the op inside it, one of them perhaps unread: `einsum(..., q, table)`."""
     theirs, left = {each.dtype for each in inner.inputs}, Counter(each.dtype for each in inner.inputs)
     left.subtract(each.dtype for each in failed.inputs if each.dtype is not None)
-    unread, rest = [each for each in failed.inputs if each.dtype is None], list(left.elements())
-    if None in theirs or len(theirs) < 2 or min(left.values()) < 0 or len(rest) != len(unread):
-        return None
-    return list(zip(unread, rest, strict=True)) if not unread or (len(unread) == 1 and reader.of_dtypes) else None
+    unread = sum(each.dtype is None for each in failed.inputs)
+    are_the_same = None not in theirs and len(theirs) > 1 and min(left.values()) >= 0 and left.total() == unread
+    return are_the_same and (unread == 0 or (unread == 1 and reader.of_dtypes))
 
 
 def _at(reader: Reader, depth: int) -> FailedOp | None:

@@ -16,8 +16,9 @@ from devtrace.explaining.reading.reader import MOST_ITEMS, SOUGHT_TENSOR, Reader
 from devtrace.explaining.reading.returned_calls import is_passed_by, run_around, stored_in
 from devtrace.explaining.reading.values import END, Activation, Definition, KnownValue, Several, TensorValue, Value
 from devtrace.recording.columns import sites
+from devtrace.recording.context.module_tree import is_module
 from devtrace.source import parsing
-from devtrace.source.comprehension_iteration import contents
+from devtrace.source.comprehension_iteration import contents, turns
 from devtrace.source.defuse import (
     Binding,
     bindings,
@@ -26,12 +27,12 @@ from devtrace.source.defuse import (
     loops_round,
     nearest_first,
     path_of,
-    position_in,
     unpacked,
 )
-from devtrace.source.matching import called_name, names_in, nodes_of, only, owner_of, written_out
+from devtrace.source.matching import called_name, match_code, nodes_of, only, owner_of, written_out
 from devtrace.source.parsing import FunctionNode, parameters
 from devtrace.source.safe_values import MISSING
+from devtrace.source.vocabulary import gives_itself
 
 
 def read_name(reader: Reader, node: ast.Name, activation: Activation) -> Value | None:
@@ -69,7 +70,10 @@ def _is_reassigned(name: str, activation: Activation) -> bool:
     """Return whether a variable was assigned again after the line that is read."""
     if activation.line >= activation.now:
         return False
-    return any(activation.line <= each.line <= activation.now for each in _assigned(name, activation))
+    since = [each.value for each in _assigned(name, activation) if activation.line <= each.line <= activation.now]
+    is_of_module = activation.scope is not None and is_module(activation.scope.lookup(name))
+    calls = [match_code(f"{name}.$method(...)", each) for each in since]  # of a module `x.to(device)` is that itself
+    return any(not is_of_module or call is None or not gives_itself(call["method"]) for call in calls)
 
 
 def _assigned(name: str, activation: Activation) -> list[Binding]:
@@ -158,15 +162,12 @@ def _round_before(reader: Reader, found: Binding, activation: Activation) -> Act
     if scope is None or line != activation.now:
         return activation
     around = [*only(ast.For, loops_round(activation.source, found.statement, line))]
-    for name in sorted(names_in(around[0].target)) if around else ():
-        iterated, position = unpacked(around[0].iter, position_in(around[0].target, name) or ())
-        whole = reader.known(iterated, activation) if not position else ()
-        items = list(islice(contents(whole), MOST_ITEMS))
-        at = next((at for at, each in enumerate(items) if each is scope.lookup(name)), None)
-        if at == 0 and len(around) == 1:
-            return None
-        scope = scope.having({name: items[at - 1]}) if at else scope
-    return replace(activation, scope=scope)
+    before = list(islice(turns(around[:1], scope), MOST_ITEMS))
+    now = (turn and all(scope.lookup(name) is value for name, value in turn.items()) for turn in before)
+    at = next((at for at, is_now in enumerate(now) if is_now), None)
+    if at == 0 and len(around) == 1:
+        return None
+    return replace(activation, scope=scope.having(before[at - 1])) if at else activation
 
 
 def _all(reader: Reader, found: list[Binding], activation: Activation) -> Iterator[Definition]:

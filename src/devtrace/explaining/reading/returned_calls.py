@@ -14,6 +14,7 @@ from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source import parsing
 from devtrace.source.defuse import binds, given_by, moves_itself, statements, targets, was_passed_by
 from devtrace.source.matching import alone, called_name, may_be_text, owner_of, variable
+from devtrace.source.multi_value_expr import returned_in
 from devtrace.source.object_walk import members
 from devtrace.source.parsing import FunctionNode, Source, Span, parameters
 from devtrace.source.safe_values import MISSING, Scope, class_dict, classes_of, evaluate, with_wrapped
@@ -128,16 +129,8 @@ def results_of(run: Activation | None) -> list[Definition]:
     """Return the possible results of a run, the last first, without those in branches that it did not take."""
     if run is None:
         return []
-    found = [each for each in _results(run.body) if not is_passed_by(run, run.source.statement(each))]
+    found = [each for each in returned_in(run.body)[::-1] if not is_passed_by(run, run.source.statement(each))]
     return [Definition(each, (), run.at_node(each)) for each in found]
-
-
-def _results(body: ast.AST) -> list[ast.expr]:
-    """Return the expressions that a function returns, the last first."""
-    if isinstance(body, ast.Lambda):
-        return [body.body]
-    found = [each.value for each in statements(body) if isinstance(each, ast.Return)]
-    return [each for each in reversed(found) if each is not None]
 
 
 def is_passed_by(run: Activation, statement: ast.stmt | None) -> bool:
