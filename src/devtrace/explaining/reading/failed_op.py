@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from devtrace.explaining.reading.expressions import asked
-from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.returned_calls import run_around
 from devtrace.explaining.reading.values import Activation, TensorValue
 from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.columns.operator_info import COMPUTE
@@ -79,7 +77,7 @@ def _as_handed_over(reader: Reader, failed: FailedOp) -> FailedOp | None:
 
 
 def _mixes_the_same(reader: Reader, failed: FailedOp, inner: FailedOp) -> bool:
-    """Return whether a call mixes the dtypes of the op inside it, one of them perhaps unread: `einsum(..., q, table)`."""
+    """Return whether a call mixes the dtypes of the op inside it, one of them perhaps unread: `einsum(q, table)`."""
     theirs, left = {each.dtype for each in inner.inputs}, Counter(each.dtype for each in inner.inputs)
     left.subtract(each.dtype for each in failed.inputs if each.dtype is not None)
     unread = sum(each.dtype is None for each in failed.inputs)
@@ -134,11 +132,10 @@ def add_left_behind(reader: Reader, tensors: Iterable[Any]) -> None:
 
 
 def _backward_pass(reader: Reader) -> tuple[ast.Call, Activation] | None:
-    """Return the one backward pass of the functions that still run, else of the user's files."""
+    """Return the one backward pass of the functions that still run."""
     for run in reader.user_activations():
         calls = [call for each in statements(run.body) for call in calls_in(each) if called_name(call) == "backward"]
         calls = list({id(call): call for call in calls}.values())
         if calls:
             return (calls[0], run.at_node(calls[0])) if len(calls) == 1 else None
-    found = [(call, run) for run in reader.files() for call in named(run.source, "backward").calls]
-    return (found[0][0], run_around(reader, *found[0])) if len(found) == 1 else None
+    return None
