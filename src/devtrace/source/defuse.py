@@ -2,8 +2,8 @@
 
     x, self.w = f(), 3          # bindings(source, body, "self.w"): the value `f(), 3`, of which it is position (1,)
 
-What gave a name its value, what a loop gives its variable, which branch was passed by, whether a name has a value
-here, and whether code below reads it first or writes into it. A target inside a tuple has a position: `b` of
+It tells what gave a name its value, what a loop gives its variable, and which branch was passed by. It tells whether a
+name has a value here, and what code reads first or writes into. A target inside a tuple has a position: `b` of
 `a, (b, c) = f()` is (1, 0), `z` of `x, *y, z = f()` is (-1,).
 """
 

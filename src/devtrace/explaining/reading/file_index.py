@@ -50,6 +50,8 @@ def _add_assignment(found: NamedCode, node: ast.Assign, name: str) -> None:
         match target:
             case ast.Attribute(attr=attribute) if attribute == name and match_code("None", node.value) is None:
                 found.attributes.append(node.value)
+            case ast.Subscript(slice=ast.Constant(value=key)) if str(key) == name:
+                found.entries.append(node.value)
 
 
 _Spots = dict[Span | int, tuple[CodeType, int]]
