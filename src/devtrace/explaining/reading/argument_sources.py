@@ -15,7 +15,7 @@ from devtrace.explaining.stack import CALLS_OF_MODULES, HOOKED_CALL
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source.matching import called_name, hands_on, may_be_text, star_at
 from devtrace.source.parsing import defaults, parameters
-from devtrace.source.safe_values import MISSING, evaluate, with_wrapped
+from devtrace.source.safe_values import MISSING, evaluate, kept_defaults, with_wrapped
 from devtrace.source.vocabulary import FACTS
 
 
@@ -119,9 +119,13 @@ def _default(reader: Reader, name: str, activation: Activation) -> Iterator[Defi
     if activation.scope is None:
         return
     given = activation.scope.locals.get(name, MISSING)
+    code = reader.stack.levels[activation.depth].frame.f_code
     for parameter, value in defaults(activation.body):
         if parameter == name and evaluate(value, activation.scope) is given is not MISSING:
             yield Definition(value, (), activation)
+        elif parameter == name and kept_defaults(code, activation.globals).get(name, MISSING) is given is not MISSING:
+            around = activation.source.parent(activation.body) or activation.source.tree
+            yield Definition(value, (), run_around(reader, around, activation))
 
 
 def of_only_call(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:

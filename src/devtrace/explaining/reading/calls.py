@@ -296,6 +296,8 @@ def _call_class(reader: Reader, kind: type, call: Written) -> Value | None:
         return KnownValue(torch._C.device(device)) if device else None
     if issubclass(kind, torch.Tensor):
         return call_torch(reader, "tensor", call)
+    if kind.__module__.startswith("torch.distributions."):  # what it gives is where its parameters are
+        return call_torch(reader, "broadcast_to", call) or _make(reader, "full", call)
     fields = constructor_fields(kind)
     by_field = dict(zip(fields, node.args, strict=False)) | call.words if fields else {}
     values = tuple(reader.see(each, activation) for each in by_field.values())
