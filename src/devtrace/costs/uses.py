@@ -288,11 +288,13 @@ def decides_later(found: SourceNode) -> bool:
 
 
 def _checks_floats(test: ast.expr, found: SourceNode) -> bool:
-    """Return whether a test asks for NaN or infinity: `isnan(x)`, `x == float("inf")`, `x < -math.inf`."""
+    """Return whether a test asks for NaN or infinity: `isnan(x)`, `x != x`, `x == float("inf")`, `x < -math.inf`."""
     parts = list(nodes_of(ast.expr, test))
     is_named = any(full_name(each, found.source).endswith((".inf", ".nan")) for each in parts)
     is_written = any(_NOT_FINITE.fullmatch(found.source.segment(each)) for each in parts)
-    return is_named or is_written or any(called_name(each) in CHECKS_FLOATS for each in parts)
+    is_checked = is_named or is_written or any(called_name(each) in CHECKS_FLOATS for each in parts)
+    compared = ((one.left, each) for one in nodes_of(ast.Compare, test) for each in one.comparators)
+    return is_checked or any(same_code(*pair) for pair in compared)
 
 
 def is_gone_on_by(found: SourceNode, *, is_number: bool) -> bool:
