@@ -18,7 +18,6 @@ from typing import Final
 import numpy as np
 
 from devtrace.costs.steps import Pace, Steps
-from devtrace.costs.uses import loops_around
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.source_text import brief
 from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, SourceNode, TraceQueries
@@ -86,7 +85,7 @@ class Cost:
     def runs_again(self) -> bool:
         """Return whether the user's line runs in each step; a package that was called once may have the loop."""
         queries, found, row = self.queries, self.queries.source_node(self.site), self.queries.site(self.site)
-        if found is None or row is None or loops_around(found):
+        if found is None or row is None or found.loops:
             return found is not None
         users, beside = queries.op_users[self.ops[0] : self.ops[-1] + 1], queries.sites_beside(row)
         lines = queries.trace.sites.ints("line")[beside[np.isin(beside, users)]]

@@ -13,8 +13,9 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.findings import Line
 from devtrace.source import kinds
-from devtrace.source.flow import bindings, defaults, given_by, parameters, rounds
-from devtrace.source.matching import assigned_names, called_name, chain, keyword, nodes_of, same_code, variable
+from devtrace.source.defuse import bindings, given_by, gone_through
+from devtrace.source.matching import called_name, chain, keyword, nodes_of, same_code, variable
+from devtrace.source.parsing import defaults, parameters
 from devtrace.source.safe_values import MISSING, class_dict, evaluate, full_name_of, plain, worth
 from devtrace.source.vocabulary import DEVICE_LISTS, full_name, takes_number
 from devtrace.words.catalogue import sentence
@@ -159,10 +160,9 @@ def _giver(asked: AskedDevice, node: ast.AST, steps: int) -> _Origin | None:
 def _of_variable(asked: AskedDevice, node: ast.AST) -> Iterator[_Origin]:
     """Yield what a variable, or one that an entry is of, was given last, by a loop, by default."""
     frame, name = asked.frame, variable([*chain(node)][-1]) if type(node) in (ast.Name, ast.Subscript) else ""
-    loops = [each for each in rounds(frame.source, frame.source_node.node) if name in assigned_names(each.target)]
     given = _values_of(frame, name)
-    for loop in loops:
-        given += [*_values_of(frame, variable(loop.iter)), loop.iter]
+    for iterated, _ in gone_through(frame.source, frame.source_node.node, name):
+        given += [*_values_of(frame, variable(iterated)), iterated]
     if name in parameters(frame.body) and not frame.bindings(name):
         given += [value for each, value in defaults(frame.function) if each == name]
     yield from ((frame.code, each) for each in given)

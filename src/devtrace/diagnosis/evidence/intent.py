@@ -22,11 +22,11 @@ from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source import kinds
-from devtrace.source.flow import defaults, path_of
-from devtrace.source.matching import called_name, calls_in, given_trait, keyword, match_code, only, owner_of
-from devtrace.source.parsing import NamedFunction
+from devtrace.source.defuse import path_of
+from devtrace.source.matching import called_name, calls_in, given_trait, keyword, match_code, nodes_of, only, owner_of
+from devtrace.source.parsing import NamedFunction, defaults
 from devtrace.source.safe_values import evaluate, instance_dict
-from devtrace.source.vocabulary import BY_NUMBER, is_move
+from devtrace.source.vocabulary import is_move
 from devtrace.trace.ids import TensorId
 
 
@@ -103,18 +103,8 @@ def _came_by_one_word(queries: TraceQueries, rows: list[TensorId], files: list[s
     if site is None or found is None or site.file not in files:
         return False
     around, device = found.source.function(found.node) or found.source.tree, queries.device(rows[0])
-    written = [node for node in ast.walk(around) if _names(node, device)]
+    written = [node for node in nodes_of(ast.Constant, around) if node.value == device]
     return len(written) == 1 and written[0] in ast.walk(found.statement)
-
-
-def _names(node: ast.AST, device: str) -> bool:
-    """Return whether code is the literal of a device: `"cuda:1"`, or the number in `.cuda(1)`."""
-    match node:
-        case ast.Call(args=[ast.Constant(value=int() as number), *_]) if called_name(node) in BY_NUMBER:
-            return f"cuda:{number}" == device
-        case ast.Constant(value=text):
-            return bool(text == device)
-    return False
 
 
 def _asks_beside_a_default(queries: TraceQueries, mismatch: Mismatch) -> Site | None:

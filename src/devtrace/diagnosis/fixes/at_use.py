@@ -20,7 +20,7 @@ from devtrace.diagnosis.fixes.fix import (
     siblings_of_odd_trait,
 )
 from devtrace.diagnosis.fixes.replay import is_combined
-from devtrace.source.flow import COMPREHENSIONS
+from devtrace.source.defuse import COMPREHENSIONS
 from devtrace.source.matching import calls_in, is_step, match_code, nodes_of, same_code, variable
 from devtrace.source.multi_value_expr import code_run_by, returned_by
 from devtrace.source.object_walk import items_of
@@ -87,9 +87,8 @@ def _made_alike(frame: FailingFrame, node: ast.expr) -> Iterator[ast.Call]:
 def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
     code, by = code_run_by(call.func, frame.scope()), frame.moment.queries.by
     returned = list(returned_by(code)) if code is not None else []
-    made = [(calls_in(value) if value is not None else (), source) for source, value in returned]
-    are_new = (any(origins.is_factory_without(by, x, source) for x in calls) for calls, source in made)
-    return bool(made) and all(are_new)
+    are_new = (any(origins.is_factory_without(by, x, source) for x in calls_in(value)) for source, value in returned)
+    return bool(returned) and all(are_new)
 
 
 def _takes_the_work_away(case: MismatchCase) -> bool:

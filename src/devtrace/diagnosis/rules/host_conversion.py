@@ -20,7 +20,6 @@ from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.changes import rewritten
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.source import kinds
-from devtrace.source.flow import operands
 from devtrace.source.matching import (
     called_name,
     calls_in,
@@ -31,6 +30,7 @@ from devtrace.source.matching import (
     match_code,
     nodes_of,
     only,
+    operands,
     owner_of,
     written_out,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from devtrace.recording.columns import sites
 from devtrace.runtime.tracebacks import codes_in
-from devtrace.source.flow import path_of
+from devtrace.source.defuse import path_of
 from devtrace.source.matching import called_name, calls_in, match_code
 from devtrace.source.parsing import Source, Span, kept_with_source
 
@@ -43,8 +43,6 @@ def _add_call(found: NamedCode, call: ast.Call, name: str) -> None:
     wrapped = path_of(call.args[0]).rpartition(".")[2] if called == "partial" and call.args else ""
     if name in (called, wrapped):
         found.calls.append(call)
-    if called == "dict":
-        found.entries.extend(word.value for word in call.keywords if word.arg == name)
 
 
 def _add_assignment(found: NamedCode, node: ast.Assign, name: str) -> None:
