@@ -122,6 +122,8 @@ def member(reader: Reader, owner: Any, name: str, activation: Activation) -> Val
         return returned(reader, found.fget, arguments(found.fget, [KnownValue(owner)], {}), activation)
     if type(found) in (FunctionType, CACHED):
         return KnownValue(found if is_class else MethodType(found, owner))
+    if type(found) is staticmethod:
+        return KnownValue(found.__func__)
     if type(found) is classmethod:
         return KnownValue(MethodType(found.__func__, owner if is_class else type(owner)))
     return None

@@ -67,8 +67,19 @@ class Written(NamedTuple):
         """Return the `device=` of the call, empty if it cannot be read; None where it has none."""
         given = self.words.get("device")
         if given is None or match_code("None", given) is not None:
-            return None if all(word.arg for word in self.node.keywords) else ""  # `**options` may name one
+            return None if all(word.arg for word in self.node.keywords) else self._device_of_words(reader)
         return reader.named_device(reader.see(given, self.activation))
+
+    def _device_of_words(self, reader: Reader) -> str | None:
+        """Return the device in `**options`; empty where they cannot be read."""
+        options = [reader.see(word.value, self.activation) for word in self.node.keywords if word.arg is None]
+        for each in options:
+            if isinstance(each, Several) and each.keys:
+                return reader.named_device(each.item("device")) if "device" in each.keys else None
+            if isinstance(each, KnownValue) and type(each.value) is dict:
+                device = each.value.get("device")
+                return reader.named_device(KnownValue(device)) if device is not None else None
+        return ""
 
     def tensors(self, reader: Reader) -> list[TensorValue]:
         return reader.tensors((*self.node.args, *self.words.values()), self.activation)
@@ -166,6 +177,7 @@ def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value
 
 
 WITHOUT_WEIGHTS: Final = "module without weights"
+_SEQUENCES: Final = (list, tuple, dict, iter, reversed, sorted)
 
 
 def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value | None:
@@ -184,6 +196,8 @@ def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value |
     if variable(node.func) in ("getattr", "next"):
         return _call_builtin(reader, node, activation)
     function = reader.see(node.func, activation)
+    if function is None and variable(node.func) in {each.__name__ for each in _SEQUENCES}:
+        return _call_sequence(reader, node, activation)
     return _call(reader, function.value, Written(node, activation)) if isinstance(function, KnownValue) else None
 
 
@@ -252,6 +266,14 @@ def _call_builtin(reader: Reader, node: ast.Call, activation: Activation) -> Val
     return member(reader, owner, name, activation) if owner is not MISSING and type(name) is str else None
 
 
+def _call_sequence(reader: Reader, node: ast.Call, activation: Activation) -> Value | None:
+    """Return the result of `list(x)` and its kin: builtins are in no scope."""
+    if node.args:
+        return reader.see(node.args[0], activation)
+    keys = tuple(word.arg for word in node.keywords)
+    return Several(tuple(reader.see(word.value, activation) for word in node.keywords), keys)
+
+
 def _call_container(
     reader: Reader, owner: Several | KnownValue, name: str, node: ast.Call, activation: Activation
 ) -> Value | None:
@@ -289,6 +311,8 @@ def _of_module(reader: Reader, owner: KnownValue, name: str) -> Value:
 
 def _call_class(reader: Reader, kind: type, call: Written) -> Value | None:
     node, activation = call
+    if kind in _SEQUENCES:
+        return _call_sequence(reader, node, activation)
     if issubclass(kind, torch.nn.Parameter):
         return computed(reader, "Parameter", node, [*node.args, *call.words.values()], activation)
     if kind.__name__ == "device" and kind.__module__.partition(".")[0] in ("torch", "devtrace") and node.args:

@@ -188,6 +188,8 @@ def _entry(made: ast.AST, key: Any) -> list[ast.expr]:
             return [value]
         case ast.List(elts=parts) | ast.Tuple(elts=parts) if type(key) is int and -len(parts) <= key < len(parts):
             return [parts[key]]
+        case ast.Call(keywords=words) if called_name(made) == "dict":
+            return [word.value for word in words if word.arg == key]
     return []
 
 

@@ -8,8 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import torch
+
 from devtrace.explaining.reading.expressions import asked
+from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.reader import Reader
+from devtrace.explaining.reading.returned_calls import run_around
 from devtrace.explaining.reading.values import Activation, TensorValue
 from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.columns.operator_info import COMPUTE
@@ -45,17 +49,17 @@ def failed_op(reader: Reader) -> FailedOp | None:
         if here is not None and here.is_mixed:
             found = here
             break
-        is_the_same = here is not None and found is not None and _mixes_the_same(reader, here, found)
-        found = here if found is None or is_the_same else found
+        unread = _unread_of(reader, here, found) if here is not None and found is not None else None
+        for each, dtype in unread or ():
+            _settle(reader, each, dtype)
+        found = here if found is None or unread is not None else found
         if reader.stack.levels[depth].is_readable:
             break
     if found is None:
         return None
     found = _as_handed_over(reader, found) or found
-    (first, *others), dtypes = found.inputs, reader.dtypes
-    if first.dtype is None and first.op is not None and not others and len(dtypes) == 1:
-        first.op.layout, first.dtype = reader.layout(first.device, first.dims, dtypes[0]), dtypes[0]
-        reader.pasts.settle(first.op, dtypes[0], dtypes)
+    if len(found.inputs) == len(reader.dtypes) == 1 and found.inputs[0].dtype is None:
+        _settle(reader, found.inputs[0], reader.dtypes[0])
     return found
 
 
@@ -76,13 +80,26 @@ def _as_handed_over(reader: Reader, failed: FailedOp) -> FailedOp | None:
     return outer if is_clearer else None
 
 
-def _mixes_the_same(reader: Reader, failed: FailedOp, inner: FailedOp) -> bool:
-    """Return whether a call mixes the dtypes of the op inside it, one of them perhaps unread: `einsum(q, table)`."""
+def _unread_of(
+    reader: Reader, failed: FailedOp, inner: FailedOp
+) -> list[tuple[TensorValue, torch.dtype | None]] | None:
+    """Return the unknown input of a call with the dtype that remains for it; empty if all are known.
+
+    None unless the call mixes the same dtypes as the op inside it: `torch.einsum(..., q, table)`.
+    """
     theirs, left = {each.dtype for each in inner.inputs}, Counter(each.dtype for each in inner.inputs)
     left.subtract(each.dtype for each in failed.inputs if each.dtype is not None)
-    unread = sum(each.dtype is None for each in failed.inputs)
-    are_the_same = None not in theirs and len(theirs) > 1 and min(left.values()) >= 0 and left.total() == unread
-    return are_the_same and (unread == 0 or (unread == 1 and reader.of_dtypes))
+    unread, rest = [each for each in failed.inputs if each.dtype is None], list(left.elements())
+    if None in theirs or len(theirs) < 2 or min(left.values()) < 0 or len(rest) != len(unread):
+        return None
+    return list(zip(unread, rest, strict=True)) if not unread or (len(unread) == 1 and reader.of_dtypes) else None
+
+
+def _settle(reader: Reader, value: TensorValue, dtype: torch.dtype | None) -> None:
+    """Give a tensor of unknown dtype, and its sources, a dtype."""
+    if value.op is not None and dtype is not None:
+        value.op.layout, value.dtype = reader.layout(value.device, value.dims, dtype), dtype
+        reader.pasts.settle(value.op, dtype, reader.dtypes)
 
 
 def _at(reader: Reader, depth: int) -> FailedOp | None:
@@ -132,10 +149,11 @@ def add_left_behind(reader: Reader, tensors: Iterable[Any]) -> None:
 
 
 def _backward_pass(reader: Reader) -> tuple[ast.Call, Activation] | None:
-    """Return the one backward pass of the functions that still run."""
+    """Return the one backward pass of the functions that still run, else of the user's files."""
     for run in reader.user_activations():
         calls = [call for each in statements(run.body) for call in calls_in(each) if called_name(call) == "backward"]
         calls = list({id(call): call for call in calls}.values())
         if calls:
             return (calls[0], run.at_node(calls[0])) if len(calls) == 1 else None
-    return None
+    found = [(call, run) for run in reader.files() for call in named(run.source, "backward").calls]
+    return (found[0][0], run_around(reader, *found[0])) if len(found) == 1 else None

@@ -43,6 +43,8 @@ def _add_call(found: NamedCode, call: ast.Call, name: str) -> None:
     wrapped = path_of(call.args[0]).rpartition(".")[2] if called == "partial" and call.args else ""
     if name in (called, wrapped):
         found.calls.append(call)
+    if called == "dict":
+        found.entries.extend(word.value for word in call.keywords if word.arg == name)
 
 
 def _add_assignment(found: NamedCode, node: ast.Assign, name: str) -> None:

@@ -13,7 +13,7 @@ from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source import parsing
 from devtrace.source.defuse import binds, given_by, moves_itself, statements, targets, was_passed_by
-from devtrace.source.matching import alone, called_name, may_be_text, owner_of, variable
+from devtrace.source.matching import alone, called_name, may_be_text, only, owner_of, variable
 from devtrace.source.multi_value_expr import returned_in
 from devtrace.source.object_walk import members
 from devtrace.source.parsing import FunctionNode, Source, Span, parameters
@@ -129,8 +129,16 @@ def results_of(run: Activation | None) -> list[Definition]:
     """Return the possible results of a run, the last first, without those in branches that it did not take."""
     if run is None:
         return []
-    found = [each for each in returned_in(run.body)[::-1] if not is_passed_by(run, run.source.statement(each))]
+    results = _yielded(run.body) or returned_in(run.body)[::-1]
+    found = [each for each in results if not is_passed_by(run, run.source.statement(each))]
     return [Definition(each, (), run.at_node(each)) for each in found]
+
+
+def _yielded(body: ast.AST) -> list[ast.expr]:
+    """Return the list of what a generator yields, if the function is one."""
+    given = (each.value for each in statements(body) if isinstance(each, ast.Expr | ast.Assign))
+    parts = [each.value for each in only(ast.Yield, given) if each.value is not None]
+    return [ast.copy_location(ast.List(elts=parts, ctx=ast.Load()), parts[0])] if parts else []
 
 
 def is_passed_by(run: Activation, statement: ast.stmt | None) -> bool:
