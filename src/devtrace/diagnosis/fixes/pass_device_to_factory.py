@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence import origins
+from devtrace.diagnosis.evidence.asked_at_rest import asked_at_rest
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.evidence.trait import Trait
@@ -73,6 +74,20 @@ def _without_device(by: Trait, statement: ast.stmt, call: ast.Call, source: Sour
             inside = any(node in ast.walk(other) or other in ast.walk(node) for other in found)
             found += [] if inside else [node]
     return found
+
+
+def ask_the_hook(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `device=encoder.device` into `device=encoder._hf_hook.execution_device` where the tensor was made."""
+    asked = asked_at_rest(case)
+    if asked is None or case.queries.package(case.queries.op_site(case.origin.op)):
+        return
+    made, given, frame, hook = asked.made, asked.given, asked.frame, asked.hook
+    names = [name for name in asked.names if frame is not None and name.frame == frame.number]
+    known = frame.device_code(made.source.span(given).line, made.node) if frame is not None else ""
+    device = next((f"{name.code}{hook.code}" for name in names if name.code and hook.code), known)
+    moved = made_at(case, lambda each: each.source is made.source and each.node is made.node)
+    code = device or case.queries.by.literal(made.source, hook.device)
+    yield from rewritten(made.code, {given: code}, "fixed.ask-hook", moved, shown=code)
 
 
 def move_in_package(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
