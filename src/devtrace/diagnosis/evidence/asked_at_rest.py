@@ -46,7 +46,7 @@ def hooked(case: MismatchCase) -> Iterator[tuple[AccessPath, AccessPath, Hook]]:
 
 
 def asked_at_rest(case: MismatchCase) -> Asked | None:
-    made, walk = case.queries.op_node(case.origin.op), case.moment.walk
+    made, walk = _made(case), case.moment.walk
     given = device_given(case, made) if made is not None else None
     if made is None or given is None:
         return None
@@ -65,6 +65,15 @@ def asked_at_rest(case: MismatchCase) -> Asked | None:
             if is_only or any(_leads(walk, value, module) or _leads(walk, module, value) for value in asked):
                 return Asked(made, given, frame, code, node, walk.names(module), hook)
     return None
+
+
+def _made(case: MismatchCase) -> SourceNode | None:
+    """Return the code that made the tensor; where nobody saw that, the line that gave it its name."""
+    made, frame = case.queries.op_node(case.origin.op), case.frame_of(case.name)
+    if made is not None or frame is None or case.name is None:
+        return made
+    bound = [each for each in frame.bindings(case.name.text) if each is not frame.source_node.statement]
+    return SourceNode(frame.code, bound[-1], bound[-1]) if bound else None
 
 
 def _leads(walk: Walk, outer: object, inner: object) -> bool:

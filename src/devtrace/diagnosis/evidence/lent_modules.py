@@ -35,7 +35,8 @@ def hook_of(module: object) -> Hook | None:
     kept = [(each, f".{key}", False) for key, each in own.items() if key[:1] == "_" and key.endswith("_hook")]
     run = [own.get("forward"), *(hook for hook, _ in hooks_of(module, before=True))] if own else []
     found = (*_kept_by(kept), *(each for value in run for each in _moves_in(value)))
-    return next((each for each in found if each.device not in ("", HOST, "meta")), None)
+    of_accelerators = (each for each in found if each.device not in ("", HOST, "meta"))
+    return min(of_accelerators, key=lambda each: each.stay, default=None)
 
 
 def goes_as_a_whole(module: object) -> bool:

@@ -10,7 +10,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import rewritten
-from devtrace.diagnosis.fixes.fix import Fix, made_at
+from devtrace.diagnosis.fixes.fix import Fix, Moved, made_at
 from devtrace.source.matching import called_name, calls_in, keyword, same_code
 from devtrace.source.parsing import Source
 from devtrace.words.catalogue import sentence
@@ -85,7 +85,7 @@ def ask_the_hook(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     names = [name for name in asked.names if frame is not None and name.frame == frame.number]
     known = frame.device_code(made.source.span(given).line, made.node) if frame is not None else ""
     device = next((f"{name.code}{hook.code}" for name in names if name.code and hook.code), known)
-    moved = made_at(case, lambda each: each.source is made.source and each.node is made.node)
+    moved = [*made_at(case, lambda each: each.statement is made.statement)] or [Moved(case.row, case.op)]
     code = device or case.queries.by.literal(made.source, hook.device)
     yield from rewritten(made.code, {given: code}, "fixed.ask-hook", moved, shown=code)
 
