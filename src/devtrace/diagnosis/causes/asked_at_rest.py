@@ -8,13 +8,11 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
-def device_was_asked_at_rest(case: MismatchCase) -> Verdict | None:
+def weights_wait_elsewhere(case: MismatchCase) -> Verdict | None:
+    """A line asked for their device, or used them: `encoder.embed(ids)` runs past the hook of `encoder`."""
     asked = asked_at_rest(case)
-    return Verdict("asked-at-rest", case.born, case.name, asked.names[0]) if asked is not None else None
-
-
-def weights_were_used_at_rest(case: MismatchCase) -> Verdict | None:
-    """`encoder.embed(ids)` runs past the hook of `encoder`."""
+    if asked is not None:
+        return Verdict("asked-at-rest", case.born, case.name, asked.names[0])
     for name, module, hook in hooked(case):
         if not hook.stay and (case.odd_trait == META or hook.device == case.expected_trait):
             return Verdict("asked-at-rest", case.born, name, module)
@@ -23,14 +21,11 @@ def weights_were_used_at_rest(case: MismatchCase) -> Verdict | None:
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:
     asked, module = asked_at_rest(case), verdict.module_text
-    if asked is None:
-        made, owner = (
-            case.queries.site(case.queries.born(case.odd_tensor)),
-            verdict.module and verdict.module.last.value,
-        )
-        frames = FailingFrame.all_of(case.moment, case.expected_trait)
-        past = (each.code.site for each in frames if each.variables.get(each.own) is not owner)
-        line = made if verdict.name not in case.names else next(past, None)
-        return sentence("asked-at-rest.reason-used", module=module, odd=case.odd_trait, line=line)
-    line, text = asked.code.site_of(asked.node), one_line(asked.code.text(asked.node))
-    return sentence("asked-at-rest.reason", line=line, code=text, module=module, device=asked.hook.device)
+    if asked is not None:
+        line, text = asked.code.site_of(asked.node), one_line(asked.code.text(asked.node))
+        return sentence("asked-at-rest.reason", line=line, code=text, module=module, device=asked.hook.device)
+    owners = verdict.module.objects[-1:] if verdict.module is not None else ()
+    frames = FailingFrame.all_of(case.moment, case.expected_trait)
+    outside = (each.code.site for each in frames if not any(each.variables.get(each.own) is owner for owner in owners))
+    site = next(outside, None) or case.queries.site(case.queries.op_user(case.op))
+    return sentence("asked-at-rest.reason-used", module=module, odd=case.odd_trait, line=site)

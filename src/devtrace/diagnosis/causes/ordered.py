@@ -34,11 +34,6 @@ _REASONS: Final[Mapping[CauseSlug, Callable[[MismatchCase, Verdict], str]]] = {
 }
 """What a message says of a cause; of the others its first sentence says all."""
 
-AT_REST: Final[tuple[Predicate, ...]] = (
-    asked_at_rest.device_was_asked_at_rest,
-    asked_at_rest.weights_were_used_at_rest,
-)
-"""Claims of the program's hooks, whatever was recorded."""
 A_MODULE_OWNS_IT: Final[tuple[Predicate, ...]] = (
     wrong_device.module_was_sent_away,
     attached_after_move.part_is_newer_than_the_move,
@@ -113,7 +108,8 @@ WITHOUT_BIRTHS: Final[tuple[Predicate, ...]] = (attached_after_move.part_was_att
 
 def find_verdict(case: MismatchCase) -> Verdict:
     """Return the verdict of the first predicate with evidence, under the cause's name for the trait."""
-    found = _first((*AT_REST, *_predicates(case)), case) or Verdict("unknown", born=case.born, name=case.name)
+    predicates = asked_at_rest.weights_wait_elsewhere, *_predicates(case)  # a claim of hooks, whatever was recorded
+    found = _first(predicates, case) or Verdict("unknown", born=case.born, name=case.name)
     return replace(found, cause=_causes(case).called.get(found.cause, found.cause))
 
 

@@ -62,8 +62,7 @@ class Search:
             return Fix(sentence("fixed.for-gradient", expected=case.expected_trait))
         is_at_rest = self.verdict.cause == "asked-at-rest"
         if is_at_rest and asked_at_rest(case) is None:
-            key = "fixed.for-offloaded" if case.odd_trait == META else "fixed.for-hook"
-            return Fix(sentence(key, module=self.verdict.module_text))
+            return Fix(sentence("fixed.for-hook", module=self.verdict.module_text))
         if case.odd_trait == META and not is_at_rest:
             there = next(pass_device_to_factory(case, self.verdict), None)
             return there or Fix(sentence("fixed.for-meta"))
