@@ -1,6 +1,6 @@
 """The code asked for the odd device itself: `.cuda()`, `device=self.device`, `.to(first)`."""
 
-from devtrace.diagnosis.evidence.asked_at_rest import device_given
+from devtrace.diagnosis.causes.asked_at_rest import device_given
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.moves import move_of
 from devtrace.diagnosis.evidence.trace_queries import META
@@ -65,11 +65,9 @@ def _attribute_that_stayed(case: MismatchCase) -> str:
     frame = case.moment.frame_of(found.code.site) if found is not None else None
     if found is None or frame is None:
         return ""
-    asked = device_given(case, found)
-    scope = Scope.of(case.moment.frames[frame])
+    asked, scope = device_given(case, found), Scope.of(case.moment.frames[frame])
     owned = match_code("$owner.$name", asked)
     owner = evaluate(owned["owner"], scope) if owned is not None else None
-    if asked is None or not kinds.is_module(owner):
-        return ""
-    is_named = kinds.device_named_by(evaluate(asked, scope)) == case.odd_trait
-    return found.source.segment(asked) if is_named and case.moment.trait_of(owner) == case.expected_trait else ""
+    is_elsewhere = kinds.is_module(owner) and case.moment.trait_of(owner) == case.expected_trait
+    is_named = asked is not None and kinds.device_named_by(evaluate(asked, scope)) == case.odd_trait
+    return found.source.segment(asked) if asked is not None and is_elsewhere and is_named else ""

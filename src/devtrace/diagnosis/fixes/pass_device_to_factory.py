@@ -4,7 +4,6 @@ import ast
 from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence import origins
-from devtrace.diagnosis.evidence.asked_at_rest import asked_at_rest
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.evidence.trait import Trait
@@ -78,11 +77,11 @@ def _without_device(by: Trait, statement: ast.stmt, call: ast.Call, source: Sour
 
 def ask_the_hook(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `device=encoder.device` into `device=encoder._hf_hook.execution_device` where the tensor was made."""
-    asked = asked_at_rest(case)
-    if asked is None or case.queries.package(case.queries.op_site(case.origin.op)):
+    if verdict.asked is None or verdict.module is None or case.queries.package(case.queries.op_site(case.origin.op)):
         return
-    made, given, frame, hook = asked.made, asked.given, asked.frame, asked.hook
-    names = [name for name in asked.names if frame is not None and name.frame == frame.number]
+    made, given, frame, *_, hook = verdict.asked
+    paths = case.moment.walk.names(verdict.module.last.value) if frame is not None else []
+    names = [name for name in paths if frame is not None and name.frame == frame.number]
     known = frame.device_code(made.source.span(given).line, made.node) if frame is not None else ""
     device = next((f"{name.code}{hook.code}" for name in names if name.code and hook.code), known)
     moved = [*made_at(case, lambda each: each.statement is made.statement)] or [Moved(case.row, case.op)]

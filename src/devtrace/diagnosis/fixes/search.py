@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from devtrace.diagnosis.edits import merged
-from devtrace.diagnosis.evidence.asked_at_rest import asked_at_rest
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
@@ -61,7 +60,7 @@ class Search:
         if case.mismatch.of == "gradient":
             return Fix(sentence("fixed.for-gradient", expected=case.expected_trait))
         is_at_rest = self.verdict.cause == "asked-at-rest"
-        if is_at_rest and asked_at_rest(case) is None:
+        if is_at_rest and self.verdict.asked is None:
             return Fix(sentence("fixed.for-hook", module=self.verdict.module_text))
         if case.odd_trait == META and not is_at_rest:
             there = next(pass_device_to_factory(case, self.verdict), None)

@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.causes import ordered
+from devtrace.diagnosis.causes.asked_at_rest import hooked
 from devtrace.diagnosis.causes.ordered import find_verdict
 from devtrace.diagnosis.evidence import modules
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.asked_at_rest import hooked
 from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.origins import find_origin
