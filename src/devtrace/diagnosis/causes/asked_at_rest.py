@@ -58,8 +58,8 @@ def _asked(case: MismatchCase, made: SourceNode, given: ast.expr) -> Verdict | N
     frame = FailingFrame.reading(case.moment, -1 if number is None else number, case.expected_trait)
     first = giver(AskedDevice(case.odd_trait, frame, given), given, MOST_STEPS) if frame is not None else None
     scope = frame.scope() if frame is not None else Scope({}, case.moment.namespace)
-    hooks = [(each, hook) for each in walk.objects.values() if (hook := hook_of(each)) is not None and not hook.stay]
-    fits = [pair for pair in hooks if pair[1].device == case.expected_trait or case.mismatch.of == "copy"]
+    waiting = [(module, hook) for module, hook in case.moment.hooks if not hook.stay]
+    fits = [each for each in waiting if each[1].device == case.expected_trait or case.mismatch.of == "copy"]
     for code, node in filter(None, (first, (made.code, given))):
         if any(device_named_by(each.value) for each in nodes_of(ast.Constant, node)):
             return None  # it says a device itself

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath, Walk
+from devtrace.diagnosis.evidence.lent_modules import Hook, hook_of
 from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
@@ -52,6 +53,11 @@ class FailingMoment:
         if names is not None and not any(frame.f_globals is names for frame in self.frames):
             variables.append({name: (value, "global") for name, value in names.items() if name[:1] != "_"})
         return Walk(variables)
+
+    @cached_property
+    def hooks(self) -> list[tuple[Any, Hook]]:
+        """Modules that variables lead to, each with its hook that brings inputs or weights to a device."""
+        return [(each, hook) for each in self.walk.objects.values() if (hook := hook_of(each)) is not None]
 
     @cached_property
     def _lost(self) -> list[dict[str, Any]]:

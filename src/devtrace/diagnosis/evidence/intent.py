@@ -15,7 +15,6 @@ from dataclasses import replace
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.lent_modules import hook_of
 from devtrace.diagnosis.evidence.mismatch import Mismatch, combined, not_of_the_module, rarest_of_recent_ops, turned
 from devtrace.diagnosis.evidence.moves import move_of
 from devtrace.diagnosis.evidence.origins import find_origin
@@ -36,7 +35,7 @@ def intended(queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -
         return _among_accelerators(queries, moment, mismatch)
     if mismatch.odd_trait != HOST or move_of(queries, mismatch.odd_tensor) is not None:
         return mismatch
-    if any(hook_of(each) for each in moment.walk.objects.values()):
+    if moment.hooks:
         return mismatch  # modules that hooks take to the accelerator only wait on the CPU
     frames = FailingFrame.all_of(moment, HOST)
     named = [each for frame in frames for each in _named_by_variables(frame)]
