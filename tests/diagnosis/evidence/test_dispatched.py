@@ -87,7 +87,7 @@ def test_where_a_module_computes_with_parts_of_two_devices_what_the_first_gave_i
 def test_a_parameter_whose_data_a_hook_has_is_read_while_its_module_runs() -> None:
     found = report_of(a_parameter_that_waits_elsewhere, simulate="cuda:2").findings[0]
     assert "The weights of `net.head` wait on meta: a hook takes them to where they compute in a call" in found.message
-    assert found.help == "call `net.head(...)`, whose hook brings the weights, or compute this in its `forward`"
+    assert found.help == "call `net.head(...)`, whose hook brings the weights, or compute this in its own forward"
     assert not found.edits
 
 
@@ -137,5 +137,5 @@ def test_a_layer_that_runs_past_its_modules_hook_is_called_through_the_module(
 ) -> None:
     error = found(a_layer_of_a_module_that_waits)
     assert error.cause == "asked-at-rest"
-    assert error.help == "call `encoder(...)`, whose hook brings the weights, or compute this in its `forward`"
+    assert error.help == "call `encoder(...)`, whose hook brings the weights, or compute this in its own forward"
     assert not error.edits
