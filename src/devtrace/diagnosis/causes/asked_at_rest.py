@@ -54,7 +54,7 @@ def _made(case: MismatchCase) -> SourceNode | None:
 
 def _asked(case: MismatchCase, made: SourceNode, given: ast.expr) -> Verdict | None:
     """Return the verdict, if the device that a line was given is that of a module at rest, or of what leads to one."""
-    walk, number = case.moment.walk, case.moment.frame_of(made.code.site)
+    walk, number = case.moment.whole_walk, case.moment.frame_of(made.code.site)
     frame = FailingFrame.reading(case.moment, -1 if number is None else number, case.expected_trait)
     first = giver(AskedDevice(case.odd_trait, frame, given), given, MOST_STEPS) if frame is not None else None
     scope = frame.scope() if frame is not None else Scope({}, case.moment.namespace)

@@ -22,7 +22,7 @@ _MOST_PARTS: Final = 100
 
 
 class Hook(NamedTuple):
-    """Where a hook brings inputs, and weights that do not `stay` there; `code`: how code behind its module asks."""
+    """Device to which a hook brings inputs, and weights unless they `stay`; `code`: how a module is asked for it."""
 
     device: str
     code: str = ""

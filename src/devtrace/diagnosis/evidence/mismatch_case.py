@@ -28,7 +28,7 @@ from devtrace.words.catalogue import sentence
 
 
 class AskedAtRest(NamedTuple):
-    """The call that `made` a tensor, the device that it was `given`, and where a module was asked for that."""
+    """Call that `made` a tensor, the device that it was `given`, and where a module was asked for that."""
 
     made: SourceNode
     given: ast.expr
