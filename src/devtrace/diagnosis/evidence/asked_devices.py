@@ -138,7 +138,7 @@ MOST_STEPS: Final = 4
 
 def who_asked(asked: AskedDevice, failing: FailingFrame) -> tuple[Line, ...]:
     """Return the line that says which device, if it is not the one that fails."""
-    code, given = _giver(asked, asked.node, MOST_STEPS) or (asked.frame.code, asked.node)
+    code, given = giver(asked, asked.node, MOST_STEPS) or (asked.frame.code, asked.node)
     is_default = code.source.nearest(ast.arguments, given) is not None
     statement = given if is_default else code.source.statement(given)
     if statement is None or statement is failing.source_node.statement:
@@ -146,7 +146,7 @@ def who_asked(asked: AskedDevice, failing: FailingFrame) -> tuple[Line, ...]:
     return (Line(sentence("label.created"), code.site_of(statement)),)
 
 
-def _giver(asked: AskedDevice, node: ast.AST, steps: int) -> _Origin | None:
+def giver(asked: AskedDevice, node: ast.AST, steps: int) -> _Origin | None:
     """Return the code that first named a device, from name to name: `device = args.device`, and that was "cuda:1"."""
     given = _of_attribute(asked, node.value, node.attr) if type(node) is ast.Attribute else _of_variable(asked, node)
     origin = next(given, None) if steps else None
@@ -154,7 +154,7 @@ def _giver(asked: AskedDevice, node: ast.AST, steps: int) -> _Origin | None:
         return None
     names = (each for each in nodes_of(ast.expr, origin[1]) if type(each) in (ast.Name, ast.Attribute))
     earlier = (each for each in names if not same_code(each, node) and asked.is_named_by(each))
-    return next(filter(None, (_giver(asked, each, steps - 1) for each in earlier)), origin)
+    return next(filter(None, (giver(asked, each, steps - 1) for each in earlier)), origin)
 
 
 def _of_variable(asked: AskedDevice, node: ast.AST) -> Iterator[_Origin]:

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.accelerate_hooks import waits_elsewhere
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import Mismatch, combined, not_of_the_module, rarest_of_recent_ops, turned
@@ -36,7 +35,7 @@ def intended(queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -
         return _among_accelerators(queries, moment, mismatch)
     if mismatch.odd_trait != HOST or move_of(queries, mismatch.odd_tensor) is not None:
         return mismatch
-    if any(waits_elsewhere(each, HOST) for each in moment.walk.objects.values()):
+    if moment.hooks:
         return mismatch  # modules that hooks take to the accelerator only wait on the CPU
     frames = FailingFrame.all_of(moment, HOST)
     named = [each for frame in frames for each in _named_by_variables(frame)]

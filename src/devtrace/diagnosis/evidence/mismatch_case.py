@@ -5,21 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from devtrace.diagnosis.evidence import modules
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.lent_modules import Hook
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.missed_moves import Ownership, PassingMove, find_ownership, find_passing_move
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import Origin, find_origin
 from devtrace.diagnosis.evidence.subject import Subject
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import MOVES, CauseSlug, Certainty
 from devtrace.source.matching import called_names
 from devtrace.source.vocabulary import MAKES
 from devtrace.trace.ids import NO_SITE, NO_TENSOR, SiteId, TensorId
 from devtrace.words.catalogue import sentence
+
+
+class AskedAtRest(NamedTuple):
+    """Call that `made` a tensor, the device that it was `given`, and where a module was asked for that."""
+
+    made: SourceNode
+    given: ast.expr
+    frame: FailingFrame | None
+    site: Site
+    text: str
+    hook: Hook
 
 
 @dataclass(frozen=True)
@@ -34,6 +49,7 @@ class Verdict:
     sent_by: Move | None = None  # the move that brought it to the odd device
     certainty: Certainty = "seen"
     others: int = 0  # the module's tensors on the expected device
+    asked: AskedAtRest | None = None  # the module whose device it got, while that waited elsewhere
     dropped: bool = False  # nobody kept the copy that `move` returned
 
     @property

@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from devtrace.diagnosis.edits import Edited
-from devtrace.diagnosis.evidence.accelerate_hooks import waits_elsewhere
 from devtrace.diagnosis.evidence.execution_order import led_to, run_by
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
@@ -58,7 +57,7 @@ def unwritable(moment: FailingMoment, edit: Edit, since: OpId) -> str:
         return "an attribute has no value at its line"
     asked = filter(None, (match_code("next($x.parameters()).$device", path) for path in new))
     modules = [evaluate(each["x"], Scope(running, namespace)) for each in asked]
-    if any(_moves_later(moment, each, since) or waits_elsewhere(each, moment.trait_of(each)) for each in modules):
+    if any(_moves_later(moment, each, since) for each in modules):
         return "the device that it reads is another one yet"
     moves = moment.queries.move_methods
     found = (match_code("$target = $x.$move(...)", statement) for statement in edited.statements())

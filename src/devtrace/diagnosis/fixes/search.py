@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from devtrace.diagnosis.edits import merged
-from devtrace.diagnosis.evidence.accelerate_hooks import owner_without_data
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
@@ -60,11 +59,12 @@ class Search:
             return Fix(sentence("fixed.for-replicas"))
         if case.mismatch.of == "gradient":
             return Fix(sentence("fixed.for-gradient", expected=case.expected_trait))
-        if case.odd_trait == META:
-            owner = owner_without_data(case)  # while it runs, its hook has its data
-            for_offloaded = sentence("fixed.for-offloaded", module=owner.code or "") if owner is not None else ""
+        is_at_rest = self.verdict.cause == "asked-at-rest"
+        if is_at_rest and self.verdict.asked is None:
+            return Fix(sentence("fixed.for-hook", module=self.verdict.module_text))
+        if case.odd_trait == META and not is_at_rest:
             there = next(pass_device_to_factory(case, self.verdict), None)
-            return there or Fix(for_offloaded or sentence("fixed.for-meta"))
+            return there or Fix(sentence("fixed.for-meta"))
         if "complex" in case.odd_trait and "complex" not in case.expected_trait:
             return Fix(sentence("fixed.for-complex"))
         advice = sentence(ADVICE[self.verdict.cause], expected=case.expected_trait)
