@@ -66,7 +66,7 @@ class FailingMoment:
     @cached_property
     def hooks(self) -> list[tuple[Any, Hook]]:
         """Modules that variables lead to, each with its hook that brings inputs or weights to a device."""
-        return [(each, hook) for each in self.whole_walk.objects.values() if (hook := hook_of(each)) is not None]
+        return [(each, hook) for each in self.whole_walk.modules if (hook := hook_of(each)) is not None]
 
     @cached_property
     def _lost(self) -> list[dict[str, Any]]:
