@@ -78,8 +78,10 @@ def _start(tracing: Tracing, cells: Sequence[PageCell], ran: int, own: Mapping[s
             sites.number_cells({each["cell"]: number for number, each in enumerate(cells[: ran + 1], 1)})
             shell = _shell_of(tracing)
             host = NotebookHost(shell, os.fdopen(asks[0]), os.fdopen(answers[1], "w"), ran)
-            if failed := _as_it_failed(tracing, shell, cells[ran], before):
-                host.traced[ran + 1], host.failed = failed
+            host.known, error = _as_it_failed(tracing, cells[ran], before), getattr(sys, "last_value", None)
+            is_last = host.known is not None and host.known.cell.count == shell.execution_count - 1
+            if is_last and error is not None and text_of(error) == cells[ran]["raised"]:
+                host.failed = error  # nothing has run since
             quieten(shell)
             tracing.switch(on=True)
             tracing.observe_alone(host.keep)
@@ -89,17 +91,10 @@ def _start(tracing: Tracing, cells: Sequence[PageCell], ran: int, own: Mapping[s
     return of_fork(pid, os.fdopen(asks[1], "w"), os.fdopen(answers[0]))
 
 
-def _as_it_failed(
-    tracing: Tracing, shell: Any, cell: PageCell, before: Mapping[str, int]
-) -> tuple[Traced, BaseException] | None:
-    """Return what the kernel knows of a cell's error, so that it need not run again for it.
-
-    Nothing may have run since. `before` are the numbers of cells that its words have.
-    """
-    error, traced = getattr(sys, "last_value", None), next(reversed([*tracing.history]), None)
-    is_last = traced is not None and traced.cell.id == cell["cell"] and traced.cell.count == shell.execution_count - 1
-    is_same = tracing.ran.get(cell["cell"], ("", ""))[1] == cell["source"]
-    if traced is None or error is None or not (is_last and is_same) or text_of(error) != cell["raised"]:
+def _as_it_failed(tracing: Tracing, cell: PageCell, before: Mapping[str, int]) -> Traced | None:
+    """Return what the kernel knows of a cell's error, as it is in the page. `before`: numbers that its words have."""
+    traced = next((each for each in reversed([*tracing.history]) if each.cell.id == cell["cell"]), None)
+    if traced is None or tracing.ran.get(cell["cell"], ("", ""))[1] != cell["source"]:
         return None
     numbers = numbers_of_cells()
     now = {number: numbers[file] for file, number in before.items() if numbers[file] > 0}
@@ -114,7 +109,7 @@ def _as_it_failed(
         findings = tuple(from_json(with_parts(to_json(each), part, text)) for each in traced.report.findings)
     except KeyError:
         return None  # one is not in the page
-    return replace(traced, report=replace(traced.report, findings=findings)), error
+    return replace(traced, report=replace(traced.report, findings=findings))
 
 
 def _give_way() -> None:
