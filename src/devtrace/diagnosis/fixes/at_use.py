@@ -3,6 +3,7 @@
 import ast
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
@@ -14,6 +15,7 @@ from devtrace.diagnosis.fixes.fix import (
     Fix,
     Moved,
     failing_frame,
+    is_assignable,
     odd_expression,
     odd_rows,
     registering_root,
@@ -23,7 +25,7 @@ from devtrace.diagnosis.fixes.replay import is_combined
 from devtrace.source.flow import COMPREHENSIONS
 from devtrace.source.matching import calls_in, is_step, match_code, nodes_of, same_code, variable
 from devtrace.source.multi_value_expr import code_run_by, returned_by
-from devtrace.source.object_walk import items_of
+from devtrace.source.object_walk import is_tensor, items_of
 from devtrace.source.safe_values import evaluate, values
 
 
@@ -137,14 +139,28 @@ def move_each_before_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 def move_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Above the failing statement of a cell write `model.to(device)`, where another cell made the model.
 
-    That cell may come before the one that has the device.
+    That cell may come before the one that has the device. Of what no module registers, the part that can be assigned:
+    `net.hidden = [each.to(device) for each in net.hidden]`.
     """
     frames = FailingFrame.all_of(case.moment, case.expected_trait)
     cells = [frame for frame in frames if frame.function is None and frame.code.site.cell is not None]
     for name, frame in itertools.product(case.names, cells):
-        root, text = registering_root(name), name.texts[0]
-        if frame.variables.get(text) is not name.objects[0] or frame.bindings(text) or root is None:
+        text = name.texts[0]
+        if frame.variables.get(text) is not name.objects[0] or frame.bindings(text):
             continue
-        anchor = Anchor(frame.code, frame.source.outermost(frame.source_node.statement), "above", frame)
-        site = frame.code.site_of(anchor.node)
-        yield from Proposal(anchor, OwnLines.of(root)).fixes("fixed.above-line", anchor.moved(case, root), site=site)
+        statement, root = frame.source.outermost(frame.source_node.statement), registering_root(name)
+        anchor = Anchor(frame.code, statement, "above", frame)
+        parts = (name.prefix(length) for length in range(2, len(name.references) + 1))
+        for part in [root] if root is not None else filter(is_assignable, parts):
+            value, names = part.last.value, [part]
+            if root is None and is_tensor(value):
+                names += siblings_of_odd_trait(case, part)
+            change = OwnLines.of(*names) if root or is_tensor(value) else EachOf(part.code or "", value)
+            rows = [row for each in names for leaf in _leaves(each.last.value) for row in odd_rows(case, leaf)]
+            proposal, site = Proposal(anchor, change), frame.code.site_of(anchor.node)
+            yield from proposal.fixes("fixed.above-line", anchor.moved_rows(case, rows), site=site)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    parts = items_of(value)
+    return itertools.chain.from_iterable(map(_leaves, parts)) if parts else iter([value])
