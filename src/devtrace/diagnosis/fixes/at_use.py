@@ -2,10 +2,11 @@
 
 import ast
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from devtrace.diagnosis.evidence import origins
+from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import written_into
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
@@ -139,26 +140,37 @@ def move_each_before_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 def move_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Above the failing statement of a cell write `model.to(device)`, where another cell made the model.
 
-    That cell may come before the one that has the device. Of what no module registers, the part that can be assigned:
-    `net.hidden = [each.to(device) for each in net.hidden]`.
+    That cell may come before the one that has the device.
     """
+    for name, anchor in _of_other_cells(case):
+        root = registering_root(name)
+        if root is not None:
+            yield from _in_cell(anchor, OwnLines.of(root), anchor.moved(case, root))
+
+
+def move_kept_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
+    """So with what no module registers: `net.hidden = [each.to(device) for each in net.hidden]`."""
+    for name, anchor in _of_other_cells(case):
+        parts = (name.prefix(length) for length in range(2, len(name.references) + 1))
+        for part in filter(is_assignable, parts if registering_root(name) is None else ()):
+            is_one = is_tensor(part.last.value)
+            names = [part, *(siblings_of_odd_trait(case, part) if is_one else ())]
+            rows = [row for each in names for leaf in _leaves(each.last.value) for row in odd_rows(case, leaf)]
+            change = OwnLines.of(*names) if is_one else EachOf(part.code or "", part.last.value)
+            yield from _in_cell(anchor, change, anchor.moved_rows(case, rows))
+
+
+def _of_other_cells(case: MismatchCase) -> Iterator[tuple[AccessPath, Anchor]]:
+    """Yield the names whose object another cell made, each with the place above the failing statement of a cell."""
     frames = FailingFrame.all_of(case.moment, case.expected_trait)
     cells = [frame for frame in frames if frame.function is None and frame.code.site.cell is not None]
     for name, frame in itertools.product(case.names, cells):
-        text = name.texts[0]
-        if frame.variables.get(text) is not name.objects[0] or frame.bindings(text):
-            continue
-        statement, root = frame.source.outermost(frame.source_node.statement), registering_root(name)
-        anchor = Anchor(frame.code, statement, "above", frame)
-        parts = (name.prefix(length) for length in range(2, len(name.references) + 1))
-        for part in [root] if root is not None else filter(is_assignable, parts):
-            value, names = part.last.value, [part]
-            if root is None and is_tensor(value):
-                names += siblings_of_odd_trait(case, part)
-            change = OwnLines.of(*names) if root or is_tensor(value) else EachOf(part.code or "", value)
-            rows = [row for each in names for leaf in _leaves(each.last.value) for row in odd_rows(case, leaf)]
-            proposal, site = Proposal(anchor, change), frame.code.site_of(anchor.node)
-            yield from proposal.fixes("fixed.above-line", anchor.moved_rows(case, rows), site=site)
+        if frame.variables.get(name.texts[0]) is name.objects[0] and not frame.bindings(name.texts[0]):
+            yield name, Anchor(frame.code, frame.source.outermost(frame.source_node.statement), "above", frame)
+
+
+def _in_cell(anchor: Anchor, change: OwnLines | EachOf, moved: Iterable[Moved]) -> Iterator[Fix]:
+    yield from Proposal(anchor, change).fixes("fixed.above-line", moved, site=anchor.code.site_of(anchor.node))
 
 
 def _leaves(value: Any) -> Iterator[Any]:

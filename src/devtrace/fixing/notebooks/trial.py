@@ -96,6 +96,8 @@ def _as_it_failed(tracing: Tracing, cell: PageCell, before: Mapping[str, int]) -
     traced = next((each for each in reversed([*tracing.history]) if each.cell.id == cell["cell"]), None)
     if traced is None or tracing.ran.get(cell["cell"], ("", ""))[1] != cell["source"]:
         return None
+    if not any(each.edits for each in traced.report.findings if each.severity == "error"):
+        return None  # a run of the cell may know more
     numbers = numbers_of_cells()
     now = {number: numbers[file] for file, number in before.items() if numbers[file] > 0}
 
