@@ -40,12 +40,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         mark_breadth(items)
     kept = {*sample(items, one_in or 1)}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = [item for item in items if item in kept]
+    # Files that take long come first, so that no worker is left alone with one.
+    items[:] = sorted((item for item in items if item in kept), key=lambda item: not item.get_closest_marker("slow"))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     pass_over_what_is_there()
+    if workers := sys.modules.get("torch.utils.data._utils"):
+        workers.MP_STATUS_CHECK_INTERVAL = 0.5  # type: ignore[attr-defined]  # seconds: torch waits 5 for a failed one
 
 
 @pytest.hookimpl(trylast=True)

@@ -9,8 +9,10 @@ The site asks for nothing from outside, and is read and searched without a serve
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -40,6 +42,18 @@ def prepare() -> None:
     for path in sorted((ROOT / "src" / "devtrace").glob("*.schema.json")):
         shutil.copy(path, PAGES)
     site_notebooks.write(PAGES)
+    for program in sorted((PAGES / "cards").glob("*.py")):
+        _run_card(program)
+
+
+def _run_card(program: Path) -> None:
+    """Leave the report of a program that fails beside it: a page that opens without a kernel."""
+    page = program.with_suffix(".html")
+    command = [sys.executable, "-m", "devtrace", "run", "--simulate", "cuda:1", "--html", page.name, program.name]
+    paths = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    subprocess.run(command, cwd=program.parent, env=paths, check=False, capture_output=True)
+    if not page.exists():
+        sys.exit(f"{program.name}: got no {page.name}, expected the report of its error; run it by hand to see why")
 
 
 def _with_notebooks(text: str) -> str:

@@ -64,5 +64,5 @@ def test_readme_points_at_every_notebook_and_at_nothing_that_is_not_there() -> N
 
 def test_readme_shows_pictures_of_a_modest_size() -> None:
     shown = set(re.findall(r'(?:src|srcset)="([^"]+)"', README))
-    assert len(shown) == 2
+    assert len(shown) == 3
     assert all((ROOT / name).stat().st_size < 150_000 for name in shown)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
+import runpy
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 
 import devtrace
 from documents import PAGES
-from folders import TESTS
+from folders import ROOT, TESTS
 
 CHECKS = dict(re.findall(r'^```python title="(?:tests/)?(q\d)(?:\.py)?"\n(.*?)^```', PAGES["teaching.md"], re.M | re.S))
 ROWS = [line.split("\t") for line in (TESTS / "data" / "answers_of_students.tsv").read_text().splitlines()[1:]]
@@ -34,6 +36,13 @@ def test_a_check_knows_right_from_wrong(
         exec(CHECKS[assignment], names)
         for case in cases:
             case(*(names[each] for each in inspect.signature(case).parameters))
+
+
+@pytest.mark.parametrize("card", sorted((ROOT / "docs" / "cards").glob("*.py")), ids=lambda path: str(path.stem))
+def test_a_card_shows_the_cause_that_it_is_named_after(card: Path) -> None:
+    with suppress(RuntimeError), devtrace.record(simulate="cuda:1") as recording:
+        runpy.run_path(str(card))
+    assert recording.report.findings[0].cause == card.stem.replace("_", "-")
 
 
 def test_the_page_counts_the_answers_that_were_tried() -> None:

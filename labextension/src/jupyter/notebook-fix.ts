@@ -93,7 +93,7 @@ export class NotebookFix {
     const end = last === undefined ? -1 : all.findIndex(({ cell }) => cell === last);
     const isAll = end < 0 || all.slice(end + 1).every(({ source }) => source.trim() === '');
     this._asked = isAll ? all : all.slice(0, end + 1);
-    const how = { as_far: last !== undefined && (!isAll || isOne), one: isOne };
+    const how = { as_far: !isAll, one: isOne };
     this._connection.ask({ kind: 'fix', cells: this._asked, ...how }).catch((error: unknown) => {
       [this._before, this._tried] = [undefined, null];
       this._changed();

@@ -101,7 +101,7 @@ class Report(ReportData):
         return to_html(self, path)
 
     def figure(self, kind: str, theme: Literal["light", "dark"] = "light") -> Figure:
-        """A plotly Figure: "devices", "dtypes", "copies", "modules" or "memory"."""
+        """A plotly Figure; `kind` is "devices", "dtypes", "copies", "modules" or "memory"."""
         drawn: Figure = need("figure", "plotly")(self.trace, kind, theme)
         return drawn
 

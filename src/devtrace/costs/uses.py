@@ -171,6 +171,7 @@ def uses(source: Source, value: ast.AST) -> Iterator[Use]:
 
 
 def _role(inner: ast.AST, outer: ast.AST) -> str:
+    """Return what code is to the code around it: in `x[:n]` a "size", in `n + 1` an "operand", in `-n` nothing yet."""
     name = called_name(outer)
     match outer:
         case ast.Slice():

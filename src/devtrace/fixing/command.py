@@ -164,13 +164,14 @@ def _reason(change: Change) -> str:
 
 
 def _summary(rounds: Rounds, costs: Costs, options: argparse.Namespace) -> Iterable[str]:
+    """Yield the last lines: what was changed, what was left and why, and how the run with all changes ended."""
     last = rounds.last
     devices = sentence("fix.devices", count=count_of(options.simulate))
     is_tried = rounds.compared is not None and not rounds.compared.is_proof
     for change in rounds.changes:
         key = "fix.mended" if change.counts is None else "fix.cheaper"
         yield sentence(key, site=change.finding.site, message=_reason(change))
-        if is_tried:  # what it does explains what differs
+        if is_tried:  # and not proven: what the change does explains what differs
             yield "  " + sentence("fix.help", help=change.finding.help)
         if change.counts is not None:
             yield "  " + sentence("fix.proof", proof=change.finding.proof)

@@ -94,12 +94,12 @@ class Wider:
         return getattr(self._func, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        transforms = self._func._schema.name.startswith("aten::_fft_")
-        stays_wide = transforms and self._narrow is torch.bfloat16
-        if transforms and not stays_wide:
+        is_transform = self._func._schema.name.startswith("aten::_fft_")
+        stays_wide = is_transform and self._narrow is torch.bfloat16
+        if is_transform and not stays_wide:
             check_sizes(self._func, args)
         out = call_wider(self._func, self._narrow, args, kwargs, stays_wide=stays_wide)
-        written = list(written_by(self._func, args, kwargs))
+        written = list(written_by(self._func, args, kwargs))  # in place, or as `out=`
         if not written:
             return out
         results = [out] if isinstance(out, torch.Tensor) else list(out)

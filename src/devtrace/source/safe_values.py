@@ -134,17 +134,15 @@ def attribute(owner: Any, name: str) -> Any:
 
 
 def instance_dict(owner: Any) -> Mapping[str, Any]:
-    """Return the attributes that an object itself stores, without asking the object."""
-    for klass in classes_of(type(owner)):
-        found = class_dict(klass).get("__dict__")
-        if type(found) in (GetSetDescriptorType, MemberDescriptorType):
-            own = found.__get__(owner, type(owner))
-            if type(own) is dict or type(own) is MappingProxyType:
-                return own
-            return dict(dict.items(own)) if issubclass(type(own), dict) else {}
-        if found is not None:
-            return {}
-    return {}
+    """Return the attributes that an object itself stores, without asking it: its nearest class reads them."""
+    readers = (class_dict(klass).get("__dict__") for klass in classes_of(type(owner)))
+    reader: Any = next((each for each in readers if each is not None), None)
+    if type(reader) not in (GetSetDescriptorType, MemberDescriptorType):
+        return {}  # it has slots only, or a `__dict__` of the user's own
+    own = reader.__get__(owner, type(owner))
+    if type(own) is dict or type(own) is MappingProxyType:
+        return own
+    return dict(dict.items(own)) if issubclass(type(own), dict) else {}
 
 
 def _class_attribute(owner: Any, name: str) -> Any:

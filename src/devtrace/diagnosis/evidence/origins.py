@@ -244,7 +244,7 @@ def lineage(queries: TraceQueries, row: TensorId) -> list[TensorId]:
     while len(rows) <= _MOST_COPIES:
         op = queries.producer(rows[-1])
         like = queries.inputs(op)[:1] if op >= 0 and queries.kind(op) == "create" else []
-        parents = queries.made_from(rows[-1]) if queries.source(rows[-1]) >= 0 else like
+        parents = queries.made_from(rows[-1]) if queries.source(rows[-1]) >= 0 else like  # a source: of a copy or view
         alike = [each for each in parents if each not in rows and queries.trait(each) == queries.trait(row)]
         if not alike:
             break

@@ -91,8 +91,8 @@ def leave_out_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         return
     if case.is_expected(move.source):
         is_operand = isinstance(found.source.parent(found.node), ast.BinOp | ast.UnaryOp | ast.Compare | ast.AugAssign)
-        needs_none = is_operand or called_name(call["x"]) == "clone"
-        new = found.code.text(call["x"]) if needs_none else found.code.called_on(call["x"], "clone()")
+        needs_no_copy = is_operand or called_name(call["x"]) == "clone"
+        new = found.code.text(call["x"]) if needs_no_copy else found.code.called_on(call["x"], "clone()")
         yield from rewritten(found.code, {found.node: new}, "fixed.left-there", [Moved(move.result, move.op)])
 
 

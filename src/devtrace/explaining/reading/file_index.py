@@ -23,14 +23,14 @@ class NamedCode:
 
 @kept_with_source
 def named(source: Source, name: str) -> NamedCode:
-    """Return the occurrences of a name in a file: only statements that mention it are walked."""
+    """Return the calls of a name in a file, `x.name = value` and `{"name": value}`: only what mentions it is walked."""
     found = NamedCode()
     for node in ast.walk(ast.Module(source.mentioning(name), [])):
         if isinstance(node, ast.Call):
             _add_call(found, node, name)
         elif isinstance(node, ast.Assign):
             _add_assignment(found, node, name)
-        elif getattr(node, "name", "") == name:  # a class's own methods
+        elif getattr(node, "name", "") == name:  # `cls(...)` in a class's own methods
             found.calls.extend(call for call in calls_in(node) if called_name(call) == "cls")
         elif isinstance(node, ast.Dict):
             given = zip(node.keys, node.values, strict=True)
