@@ -3,7 +3,6 @@
 import ast
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
@@ -151,12 +150,11 @@ def move_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 def move_kept_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """So with what no module registers: `net.hidden = [each.to(device) for each in net.hidden]`."""
     for name, anchor in _of_other_cells(case):
+        rows = [*odd_rows(case, name.last.value), *case.mismatch.others_of_odd_trait]
         parts = (name.prefix(length) for length in range(2, len(name.references) + 1))
         for part in filter(is_assignable, parts if registering_root(name) is None else ()):
-            is_one = is_tensor(part.last.value)
-            names = [part, *(siblings_of_odd_trait(case, part) if is_one else ())]
-            rows = [row for each in names for leaf in _leaves(each.last.value) for row in odd_rows(case, leaf)]
-            change = OwnLines.of(*names) if is_one else EachOf(part.code or "", part.last.value)
+            value, names = part.last.value, [part, *siblings_of_odd_trait(case, part)]
+            change = OwnLines.of(*names) if is_tensor(value) else EachOf(part.code or "", value)
             yield from _in_cell(anchor, change, anchor.moved_rows(case, rows))
 
 
@@ -171,8 +169,3 @@ def _of_other_cells(case: MismatchCase) -> Iterator[tuple[AccessPath, Anchor]]:
 
 def _in_cell(anchor: Anchor, change: OwnLines | EachOf, moved: Iterable[Moved]) -> Iterator[Fix]:
     yield from Proposal(anchor, change).fixes("fixed.above-line", moved, site=anchor.code.site_of(anchor.node))
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    parts = items_of(value)
-    return itertools.chain.from_iterable(map(_leaves, parts)) if parts else iter([value])
