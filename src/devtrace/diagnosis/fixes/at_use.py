@@ -2,7 +2,7 @@
 
 import ast
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
@@ -144,7 +144,7 @@ def move_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     for name, anchor in _of_other_cells(case):
         root = registering_root(name)
         if root is not None:
-            yield from _in_cell(anchor, OwnLines.of(root), anchor.moved(case, root))
+            yield from Proposal(anchor, OwnLines.of(root)).fixes("fixed.above-line", anchor.moved(case, root))
 
 
 def move_kept_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -155,7 +155,7 @@ def move_kept_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fi
         for part in filter(is_assignable, parts if registering_root(name) is None else ()):
             value, names = part.last.value, [part, *siblings_of_odd_trait(case, part)]
             change = OwnLines.of(*names) if is_tensor(value) else EachOf(part.code or "", value)
-            yield from _in_cell(anchor, change, anchor.moved_rows(case, rows))
+            yield from Proposal(anchor, change).fixes("fixed.above-line", anchor.moved_rows(case, rows))
 
 
 def _of_other_cells(case: MismatchCase) -> Iterator[tuple[AccessPath, Anchor]]:
@@ -165,7 +165,3 @@ def _of_other_cells(case: MismatchCase) -> Iterator[tuple[AccessPath, Anchor]]:
     for name, frame in itertools.product(case.names, cells):
         if frame.variables.get(name.texts[0]) is name.objects[0] and not frame.bindings(name.texts[0]):
             yield name, Anchor(frame.code, frame.source.outermost(frame.source_node.statement), "above", frame)
-
-
-def _in_cell(anchor: Anchor, change: OwnLines | EachOf, moved: Iterable[Moved]) -> Iterator[Fix]:
-    yield from Proposal(anchor, change).fixes("fixed.above-line", moved, site=anchor.code.site_of(anchor.node))

@@ -13,7 +13,6 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import IO, Any, NoReturn
 
 from devtrace.contract import findings_json
-from devtrace.diagnosis.findings import Site
 from devtrace.fixing import values
 from devtrace.fixing.host import Asked, Host
 from devtrace.fixing.program import MOST_OUTPUT, Ending
@@ -28,15 +27,14 @@ from devtrace.words.errors import named
 class NotebookHost(Host):
     """A shell in which the cells before `position` have run, and what was found in them, by their numbers.
 
-    `known`: of the first cell to run, as it failed before. What it `failed` of, unless another cell ran since, answers
-    the first question, unless that is for one memory.
+    The first cell to run may have failed before, as `traced` has it. What it `failed` of answers the first question,
+    unless that is for one memory.
     """
 
     def __init__(self, shell: Any, asks: IO[str], answers: IO[str], position: int = 0) -> None:
         super().__init__(asks, answers, position)
         self.shell = shell
         self.traced: dict[int, Traced] = {}
-        self.known: Traced | None = None
         self.failed: BaseException | None = None
         self._printed: dict[int, str] = {}
 
@@ -46,7 +44,6 @@ class NotebookHost(Host):
         torch.set_num_threads(max(1, torch.get_num_threads() // 2))
         asked = self.next()
         if asked is not None and self.failed is not None and not asked["one_device"]:
-            self._recall()
             self._tell("raised", self.failed)
             self.say({"gone": 0})
             asked = self.next()
@@ -58,7 +55,9 @@ class NotebookHost(Host):
         os._exit(0)
 
     def _run(self, asked: Asked) -> None:
-        """Run cells, and tell what came of it."""
+        """Run cells, and tell what came of it: of what a cell failed of before, all that was seen then."""
+        if asked["number"]:  # nor is it the program that failed
+            self.traced.pop(self.position + 1, None)
         if overlay.files() and asked["again"]:
             forget_modules()
         self._join_devices(asked)
@@ -69,25 +68,21 @@ class NotebookHost(Host):
                 self._join_devices(asked)
             index = left.popleft()
             self.say({"cell": index + 1})
+            before = self.traced.pop(index + 1, None)
             error = self._run_cell(index + 1, asked["cells"][index])
             if error is not None and not asked["cells"][index]["may_fail"]:
-                if asked["number"] == 0 and _first_error(self.traced.get(index + 1)) == _first_error(self.known):
-                    self._recall()
+                now = self.traced.get(index + 1)
+                if before and now and before.report.findings[0].site in (x.site for x in now.report.findings[:1]):
+                    self.traced[index + 1] = before
                 self._tell("raised", error)
                 return
         self._tell("ended")
-
-    def _recall(self) -> None:
-        """Go by what was found when the cell failed before: what it left behind then was made there."""
-        if self.known is not None:
-            self.traced[self.position + 1] = self.known
 
     def _join_devices(self, asked: Asked) -> None:
         if asked["one_device"]:
             extensions[self.shell].tracing.join_devices()
 
     def _run_cell(self, number: int, cell: Cell) -> BaseException | None:
-        self.traced.pop(number, None)
         self.shell.execution_count = number
         printed = io.StringIO()
         with redirect_stdout(printed), redirect_stderr(io.StringIO()):
@@ -107,11 +102,6 @@ class NotebookHost(Host):
         left = values.values_of(self.shell.user_ns)
         raised = error and findings_json.raised(error)
         self.tell(ending, reports, left, printed, raised=raised, cells=numbers_of_cells())
-
-
-def _first_error(traced: Traced | None) -> tuple[Site | None, str] | None:
-    errors = [each for each in traced.report.findings if each.severity == "error"] if traced is not None else []
-    return (errors[0].site, errors[0].culprit.name if errors[0].culprit else "") if errors else None
 
 
 def numbers_of_cells() -> dict[str, int]:

@@ -78,10 +78,11 @@ def _start(tracing: Tracing, cells: Sequence[PageCell], ran: int, own: Mapping[s
             sites.number_cells({each["cell"]: number for number, each in enumerate(cells[: ran + 1], 1)})
             shell = _shell_of(tracing)
             host = NotebookHost(shell, os.fdopen(asks[0]), os.fdopen(answers[1], "w"), ran)
-            host.known, error = _as_it_failed(tracing, cells[ran], before), getattr(sys, "last_value", None)
-            is_last = host.known is not None and host.known.cell.count == shell.execution_count - 1
-            if is_last and error is not None and text_of(error) == cells[ran]["raised"]:
-                host.failed = error  # nothing has run since
+            error, traced = getattr(sys, "last_value", None), _as_it_failed(tracing, cells[ran], before)
+            if traced is not None:
+                host.traced[ran + 1] = traced
+                is_last = traced.cell.count == shell.execution_count - 1  # nothing has run since
+                host.failed = error if is_last and error and text_of(error) == cells[ran]["raised"] else None
             quieten(shell)
             tracing.switch(on=True)
             tracing.observe_alone(host.keep)
@@ -94,9 +95,8 @@ def _start(tracing: Tracing, cells: Sequence[PageCell], ran: int, own: Mapping[s
 def _as_it_failed(tracing: Tracing, cell: PageCell, before: Mapping[str, int]) -> Traced | None:
     """Return what the kernel knows of a cell's error, as it is in the page. `before`: numbers that its words have."""
     traced = next((each for each in reversed([*tracing.history]) if each.cell.id == cell["cell"]), None)
-    if traced is None or tracing.ran.get(cell["cell"], ("", ""))[1] != cell["source"]:
-        return None
-    if not any(each.edits for each in traced.report.findings if each.severity == "error"):
+    is_same = tracing.ran.get(cell["cell"], ("", ""))[1] == cell["source"]
+    if traced is None or not is_same or not any(each.edits for each in traced.report.findings[:1]):
         return None  # a run of the cell may know more
     numbers = numbers_of_cells()
     now = {number: numbers[file] for file, number in before.items() if numbers[file] > 0}
