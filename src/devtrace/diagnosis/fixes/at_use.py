@@ -10,6 +10,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import written_into
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.trace_queries import HOST
+from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.fix import (
     Fix,
@@ -141,27 +142,28 @@ def move_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
     That cell may come before the one that has the device.
     """
-    for name, anchor in _of_other_cells(case):
+    for name, anchor, at in _of_other_cells(case):
         root = registering_root(name)
         if root is not None:
-            yield from Proposal(anchor, OwnLines.of(root)).fixes("fixed.above-line", anchor.moved(case, root))
+            yield from Proposal(anchor, OwnLines.of(root)).fixes("fixed.above-line", anchor.moved(case, root), site=at)
 
 
 def move_kept_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """So with what no module registers: `net.hidden = [each.to(device) for each in net.hidden]`."""
-    for name, anchor in _of_other_cells(case):
+    for name, anchor, at in _of_other_cells(case):
         rows = [*odd_rows(case, name.last.value), *case.mismatch.others_of_odd_trait]
         parts = (name.prefix(length) for length in range(2, len(name.references) + 1))
         for part in filter(is_assignable, parts if registering_root(name) is None else ()):
             value, names = part.last.value, [part, *siblings_of_odd_trait(case, part)]
             change = OwnLines.of(*names) if is_tensor(value) else EachOf(part.code or "", value)
-            yield from Proposal(anchor, change).fixes("fixed.above-line", anchor.moved_rows(case, rows))
+            yield from Proposal(anchor, change).fixes("fixed.above-line", anchor.moved_rows(case, rows), site=at)
 
 
-def _of_other_cells(case: MismatchCase) -> Iterator[tuple[AccessPath, Anchor]]:
+def _of_other_cells(case: MismatchCase) -> Iterator[tuple[AccessPath, Anchor, Site]]:
     """Yield the names whose object another cell made, each with the place above the failing statement of a cell."""
     frames = FailingFrame.all_of(case.moment, case.expected_trait)
     cells = [frame for frame in frames if frame.function is None and frame.code.site.cell is not None]
     for name, frame in itertools.product(case.names, cells):
         if frame.variables.get(name.texts[0]) is name.objects[0] and not frame.bindings(name.texts[0]):
-            yield name, Anchor(frame.code, frame.source.outermost(frame.source_node.statement), "above", frame)
+            statement = frame.source.outermost(frame.source_node.statement)
+            yield name, Anchor(frame.code, statement, "above", frame), frame.code.site_of(statement)

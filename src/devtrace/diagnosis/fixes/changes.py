@@ -235,8 +235,7 @@ class Proposal:
     def fixes(self, key: str, moved: Iterable[Moved], **words: object) -> Iterator[Fix]:
         """Yield the fix in the words of a key, with what it moves, if it can be written."""
         if edit := self.edit():
-            site = self.anchor.code.site_of(self.anchor.node)
-            known = {"code": self.code, "line": self.anchor.line, "site": site, **words}
+            known = {"code": self.code, "line": self.anchor.line, **words}
             yield Fix(sentence(key, **known), (edit,), tuple(moved))
 
 
