@@ -143,8 +143,7 @@ def move_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     That cell may come before the one that has the device.
     """
     for name, anchor, at in _of_other_cells(case):
-        root = registering_root(name)
-        if root is not None:
+        if (root := registering_root(name)) is not None:
             yield from Proposal(anchor, OwnLines.of(root)).fixes("fixed.above-line", anchor.moved(case, root), site=at)
 
 

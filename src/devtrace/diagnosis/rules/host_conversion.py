@@ -119,7 +119,7 @@ class _Conversion:
         if self.frame is not None and not self._is_a_calls_own:
             read = [each.value for each in values(self.code, self.frame.source, self.frame.scope())]
             listed = (_items(each, self.frame.scope()) for each in only(ast.expr, operands(self.code)))
-            rows += map(self.moment.row, [*read, *itertools.chain.from_iterable(listed)])
+            rows += [self.moment.row(each) for each in (*read, *itertools.chain.from_iterable(listed))]
         found = next((row for row in rows if row is not None and self.queries.device(row) != HOST), NO_TENSOR)
         return self._of_the_data(found) if self.taker is PINNED and found >= 0 else found
 

@@ -94,9 +94,9 @@ def _start(tracing: Tracing, cells: Sequence[PageCell], ran: int, own: Mapping[s
 
 def _as_it_failed(tracing: Tracing, cell: PageCell, before: Mapping[str, int]) -> Traced | None:
     """Return what the kernel knows of a cell's error, as it is in the page. `before`: numbers that its words have."""
-    traced = next((each for each in reversed([*tracing.history]) if each.cell.id == cell["cell"]), None)
+    of_cell = [each for each in tracing.history if each.cell.id == cell["cell"]]
     is_same = tracing.ran.get(cell["cell"], ("", ""))[1] == cell["source"]
-    if traced is None or not is_same or not any(each.edits for each in traced.report.findings[:1]):
+    if not of_cell or not is_same or not any(each.edits for each in of_cell[-1].report.findings[:1]):
         return None  # a run of the cell may know more
     numbers = numbers_of_cells()
     now = {number: numbers[file] for file, number in before.items() if numbers[file] > 0}
@@ -108,10 +108,11 @@ def _as_it_failed(tracing: Tracing, cell: PageCell, before: Mapping[str, int]) -
         return _CELL.sub(lambda found: f"In[{now[int(found[1])]}]", words)
 
     try:
-        findings = tuple(from_json(with_parts(to_json(each), part, text)) for each in traced.report.findings)
+        findings = tuple(from_json(with_parts(to_json(each), part, text)) for each in of_cell[-1].report.findings)
     except KeyError:
         return None  # one is not in the page
-    return replace(traced, report=replace(traced.report, findings=findings))
+    traced: Traced = replace(of_cell[-1], report=replace(of_cell[-1].report, findings=findings))
+    return traced
 
 
 def _give_way() -> None:
