@@ -90,13 +90,13 @@ def evaluate(node: ast.AST, scope: Scope) -> Any:
         case ast.Attribute(value=owner, attr=name):
             return attribute(evaluate(owner, scope), name)
         case ast.Subscript(value=owner, slice=index):
-            return item(evaluate(owner, scope), _index(index, scope))
+            return item(evaluate(owner, scope), index_of(index, scope))
         case ast.NamedExpr(target=target):
             return evaluate(target, scope)
     return MISSING
 
 
-def _index(node: ast.AST, scope: Scope) -> Any:
+def index_of(node: ast.AST, scope: Scope) -> Any:
     """Evaluate a subscript's index: a literal, or a name that holds a plain int or str."""
     try:
         value = ast.literal_eval(node)

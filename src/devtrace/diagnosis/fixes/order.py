@@ -74,6 +74,7 @@ _OF_DEVICES: Final = (
     Ranked(at_use.move_at_use, EVERY, "it mends the line, in each run of it anew"),
     Ranked(at_use.move_before_update, EVERY, "what is updated in place stays where it is put"),
     Ranked(at_use.move_each_before_use, EVERY, "a list that the line reads as a whole has no expression for each part"),
+    Ranked(at_use.move_kept_above_in_cell, EVERY, "another cell's object keeps it, and no expression of a line is it"),
     Ranked(at_move.move_what_it_missed, EVERY, "it is far from where it fails, and goes where its module went"),
 )
 
