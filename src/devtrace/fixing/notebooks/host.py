@@ -13,6 +13,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import IO, Any, NoReturn
 
 from devtrace.contract import findings_json
+from devtrace.diagnosis.findings import Site
 from devtrace.fixing import values
 from devtrace.fixing.host import Asked, Host
 from devtrace.fixing.program import MOST_OUTPUT, Ending
@@ -72,7 +73,7 @@ class NotebookHost(Host):
             error = self._run_cell(index + 1, asked["cells"][index])
             if error is not None and not asked["cells"][index]["may_fail"]:
                 now = self.traced.get(index + 1)
-                if before and now and before.report.findings[0].site in (x.site for x in now.report.findings[:1]):
+                if before and now and _first_site(before) == _first_site(now):
                     self.traced[index + 1] = before
                 self._tell("raised", error)
                 return
@@ -102,6 +103,10 @@ class NotebookHost(Host):
         left = values.values_of(self.shell.user_ns)
         raised = error and findings_json.raised(error)
         self.tell(ending, reports, left, printed, raised=raised, cells=numbers_of_cells())
+
+
+def _first_site(traced: Traced) -> Site | None:
+    return next((finding.site for finding in traced.report.findings), None)
 
 
 def numbers_of_cells() -> dict[str, int]:
