@@ -46,9 +46,9 @@ ERRORS: Final[dict[str, Path]] = {
 HELPS: Final = family(
     "*.helps", "attached-after-move.helps", "not-registered.helps", "created-without-device.helps",
     "never-moved.helps", "stale-copy.helps", "wrong-device.helps", "host-boundary.helps", "generator-device.helps",
-    "default-device.helps", "attached-after-cast.helps", "created-without-dtype.helps", "never-cast.helps",
-    "wrong-dtype.helps", "numpy-boundary.helps", "autocast-off.helps", "python-number.helps", "target-dtype.helps",
-    "unknown.helps",
+    "default-device.helps", "asked-at-rest.helps", "attached-after-cast.helps", "created-without-dtype.helps",
+    "never-cast.helps", "wrong-dtype.helps", "numpy-boundary.helps", "autocast-off.helps", "python-number.helps",
+    "target-dtype.helps", "unknown.helps",
 )  # fmt: skip
 
 

@@ -17,7 +17,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 from pathlib import Path
 
 from near_record import MAP, ROOT, UNIT, named, numbers
@@ -121,6 +120,7 @@ def mention(path: str) -> re.Pattern[str]:
 
 def changes(since: str, files: Iterable[str]) -> Iterator[tuple[str, set[int] | None]]:
     """Yield each file that differs, or was named, with the lines that are new; None stands for all of it."""
+    [since] = git("merge-base", since, "HEAD")
     new = git("ls-files", "--others", "--exclude-standard", "--", *files)
     for path in dict.fromkeys([*files, *git("diff", "--name-only", since, "--", *files), *new]):
         hunks = (re.match(r"@@ .*\+(\d+)(?:,(\d+))? @@", line) for line in git("diff", "-U0", since, "--", path))
@@ -133,11 +133,15 @@ def git(*arguments: str) -> list[str]:
 
 
 def nearest(near: Near, weights: Counter[str], limit: float) -> tuple[list[str], list[str]]:
-    """Return the test files in their order, most weight for a second first, and those that the limit leaves out."""
+    """Return the test files in their order, most weight for a second first, and those for which there is no time."""
     takes = {test: near.seconds.get(test, UNKNOWN) for test in weights}
     order = sorted(weights, key=lambda test: (-weights[test] / (takes[test] + 1), test))
-    count = max(1, sum(end <= limit for end in accumulate(takes[test] for test in order)))
-    return order[:count], order[count:]
+    run: list[str] = []
+    for test in order:
+        if not run or takes[test] <= limit:
+            limit -= takes[test]
+            run.append(test)
+    return run, [test for test in order if test not in run]
 
 
 def not_run(left: Iterable[str], changed: Iterable[str], limit: float) -> Iterator[str]:
@@ -150,7 +154,7 @@ def not_run(left: Iterable[str], changed: Iterable[str], limit: float) -> Iterat
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", help="what is changed; without: what differs from --since")
-    parser.add_argument("--since", default="HEAD", metavar="REVISION")
+    parser.add_argument("--since", default="HEAD", metavar="REVISION", help="from where HEAD left it")
     parser.add_argument("--seconds", type=float, default=300, help="of tests that are run; others are named at the end")
     parser.add_argument("--list", action="store_true", help="run nothing")
     asked = parser.parse_args()

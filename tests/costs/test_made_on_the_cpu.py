@@ -162,6 +162,25 @@ def test_what_is_moved_to_a_tensor_is_made_with_that_tensors_device_and_dtype() 
         (torch.tril(torch.ones(16, 16)).to(hidden) @ hidden).mean().backward()
 
 
+class Doubled(torch.autograd.Function):
+    """A function whose backward pass makes a mask on the CPU."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        return grad * torch.full(grad.shape, 2.0).to(grad)
+
+
+@warns(help="create it on the device: `torch.full(grad.shape, 2.0, device=grad.device, dtype=grad.dtype)`")
+def test_what_the_users_own_backward_makes_is_of_its_own_line() -> None:
+    net = nn.Linear(8, 1).to(GPU)
+    for _ in range(20):
+        Doubled.apply(net(torch.rand(16, 8, device=GPU))).mean().backward()
+
+
 @warns(help="create it on the device: `torch.ones(16, 1, device=where)`")
 def test_an_argument_that_only_names_a_device_is_asked_for_by_its_name() -> None:
     def step(net: nn.Module, where: torch.device | str) -> None:

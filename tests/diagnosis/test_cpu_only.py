@@ -33,6 +33,11 @@ def a_list_without_gradients() -> None:
     np.mean(losses)
 
 
+def a_part_of_a_list() -> None:
+    losses = [model()(torch.rand(2, 5, device="cuda")).mean() for _ in range(3)]
+    np.array(losses[-2:] + losses[:1])
+
+
 def an_index_of_an_array() -> None:
     names = np.array(["ant", "bee", "cat"])
     guess = model()(torch.rand(2, 5, device="cuda")).argmax(1)
@@ -87,6 +92,7 @@ def pinned_data() -> None:
     [
         (a_list_for_numpy, "losses[0]", "np.mean([each.detach().cpu() for each in losses])"),
         (a_list_without_gradients, "losses[0]", "np.mean([each.cpu() for each in losses])"),
+        (a_part_of_a_list, "losses[1]", "np.array([each.detach().cpu() for each in losses[-2:] + losses[:1]])"),
         (an_index_of_an_array, "guess", "names[guess.cpu()]"),
         (
             rows_of_an_array,

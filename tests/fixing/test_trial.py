@@ -111,6 +111,15 @@ def test_one_fix_is_tried_and_the_next_error_named(kernel: Kernel) -> None:
     assert [each["cell"] for each in found["changed"]] == ["c1"]
 
 
+@pytest.mark.parametrize("ids", [("c2", "c3"), ("", "")])
+def test_a_fix_that_a_cell_asks_for_sees_the_errors_of_cells_that_nobody_traced(
+    kernel: Kernel, ids: tuple[str, str]
+) -> None:
+    kernel.run("%devtrace off", cell_id="off")
+    kernel.run("y = net(x)", cell_id=ids[0])
+    assert "✓ Proven" in kernel.run("%devtrace fix", cell_id=ids[1]).streams
+
+
 def test_no_thread_of_ipython_prints_in_a_trial_that_it_cannot_write_the_history(kernel: Kernel) -> None:
     begin(kernel, "y = net(x)\nassert get_ipython().history_manager.save_thread is None")
     assert end(kernel)["state"] == "proven"
@@ -145,6 +154,40 @@ PLAIN = """class Deep(nn.Module):
         return x
 deep = Deep().to(device)
 optimizer = torch.optim.SGD(deep.parameters(), 0.1) if [*deep.parameters()] else None"""
+
+
+MEAN = """class Mean(torch.optim.SGD):
+    def step(self):
+        for p in self.param_groups[0]['params']:
+            state = self.state[p]
+            if not state:
+                state['mean'] = torch.zeros(p.shape)
+            mean = state['mean']
+            mean.mul_(0.9).add_(p.grad)
+layer = nn.Linear(8, 8).to(device)
+optimizer = Mean(layer.parameters(), 0.1)"""
+
+
+def test_an_error_is_fixed_by_what_was_seen_when_it_first_came(kernel: Kernel) -> None:
+    begin(kernel, MEAN, "layer(x).sum().backward()\noptimizer.step()", one=True)  # the state stays, cells run meanwhile
+    found = end(kernel)
+    after = found["changed"][0]["after"] if found["changed"] else ""
+    assert (found["state"], "torch.zeros(p.shape, device=p.device)" in after) == ("proven", True), found
+
+
+CACHE = """import copy
+class Cache:
+    def __call__(self, x):
+        return sum(torch.addcmul(x, *row) for row in self.rows)
+cache = Cache()
+cache.rows = copy.deepcopy([(torch.ones(8), torch.ones(8))] * 2)"""
+
+
+def test_what_an_object_of_another_cell_keeps_is_moved_above_the_line_that_fails(kernel: Kernel) -> None:
+    begin(kernel, CACHE, "y = cache(torch.ones(8, device=device))", one=True)
+    found = end(kernel)
+    moved = "cache.rows = [tuple(part.to(device) for part in each) for each in cache.rows]\ny = "
+    assert (found["state"], found["changed"][0]["after"].startswith(moved)) == ("proven", True), found
 
 
 def test_what_differs_is_said_in_the_words_of_who_reads_it(kernel: Kernel) -> None:

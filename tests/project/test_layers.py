@@ -99,7 +99,7 @@ CONFINED = {
 
 LONGEST_FILE = 400
 
-# `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.
+# `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.defuse.
 MOST_TREE_QUESTIONS = 150
 
 TS_ORDER = ["model", "layout", "paint", "view", "jupyter"]

@@ -10,10 +10,10 @@ import ast
 from typing import Any, Final
 
 from devtrace.costs.repeated_costs import Cost
-from devtrace.costs.uses import loops_around, updated, uses_of, value_given
+from devtrace.costs.uses import updated, uses_of
 from devtrace.costs.values import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.flow import own_name, parameters, path_of
+from devtrace.source.defuse import path_of, values_given
 from devtrace.source.matching import (
     alone,
     assigned_names,
@@ -25,6 +25,7 @@ from devtrace.source.matching import (
     same_code,
     variable,
 )
+from devtrace.source.parsing import own_name, parameters
 from devtrace.source.vocabulary import MAKES, full_name, is_of_tensors_alone
 
 _APART: Final = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr, ast.IfExp)
@@ -48,7 +49,7 @@ def is_kept_in_list(cost: Cost) -> Names | None:
     loop, start = _filled(found, name) if read is not None else (None, None)
     if read is None or loop is None or found.source.segment(start) not in ("[]", "list()"):  # type: ignore[arg-type]
         return None
-    outer = [each for each in loops_around(found) if each is not loop and each in found.source.ancestors(loop)]
+    outer = [each for each in found.loops if each is not loop and each in found.source.ancestors(loop)]
     # In an outer loop the next round would append tensors to numbers.
     is_new = all(each in found.source.ancestors(start) for each in outer)  # type: ignore[arg-type]
     return {"kept": read[1], "list": name, "loop": loop} if is_new else None
@@ -99,10 +100,10 @@ def _filled(found: SourceNode, name: str) -> tuple[ast.stmt | None, ast.expr | N
     """
     source, uses = found.source, uses_of(found, name) or []
     is_own = all(source.function(use) is source.function(found.node) for use in uses)
-    for loop in reversed(loops_around(found)) if is_own else ():
+    for loop in reversed(found.loops) if is_own else ():
         above = [use for use in uses if source.span(use).line < source.span(loop).line]
         inside = [use for use in uses if loop in source.ancestors(use)]
-        start = value_given(source, above[-1]) if above else None
+        start = values_given(source, source.statement(above[-1])).get(name) if above else None  # type: ignore[arg-type]
         if start is not None and inside and all(found.statement in source.ancestors(use) for use in inside):
             return loop, start
     return None, None
@@ -127,7 +128,7 @@ def is_moved_in_loop(cost: Cost, name_of_all: str = "") -> Names | None:
     moved = match_code("$x.$move(...)", cost.node)
     if code is None or moved is None or moved["move"] not in cost.queries.move_methods:
         return None
-    loops, name = loops_around(found), variable(cost.whole_of(moved["x"]))
+    loops, name = found.loops, variable(cost.whole_of(moved["x"]))
     bases = {cost.queries.base(row) for row in cost.carried}
     is_small = len(bases) == 1 and cost.queries.trace.tensors[min(bases)].bytes <= _TABLE
     if not loops or not name or not (variable(moved["x"]) or is_small):

@@ -20,15 +20,8 @@ from devtrace.costs.repeated_costs import MANY, OFTEN, Cost
 from devtrace.costs.values import MOST, are_written, op_of, takers_after
 from devtrace.diagnosis.evidence.finding_parts import as_culprit
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.source.flow import position_in, rounds, unpacked
-from devtrace.source.matching import (
-    called_name,
-    is_path,
-    listed,
-    names_in,
-    nodes_of,
-    variable,
-)
+from devtrace.source.defuse import gone_through
+from devtrace.source.matching import called_name, is_path, listed, names_in, nodes_of, variable
 from devtrace.source.vocabulary import AVERAGES, COPIES, IGNORES_LABELS, PICKS, READS, VIEWS
 from devtrace.trace.ids import OpId, TensorId
 
@@ -76,30 +69,19 @@ def _names(found: SourceNode, *, is_index: bool) -> Iterator[tuple[dict[str, str
 
     They are what loops go through, or what a line takes items of.
     """
-    source, names = found.source, names_in(found.node)
-    for loop in rounds(source, found.node):
-        elements = names_in(loop.target) & names
-        given = _gone_through(loop.target, loop.iter, elements)
-        if given and all(is_path(each) or called_name(each) in _GIVES_ELEMENTS for each in given):
-            asked = [each.attr for each in nodes_of(ast.Attribute, found.node) if variable(each.value) in elements]
-            way = "tolist" if READS.issuperset(asked) else "cpu"  # `label.long()` asks for what only a tensor has
-            yield {source.segment(tensor): way for tensor in given}, 1
+    source = found.source
+    through = ((name, next(gone_through(source, found.node, name), None)) for name in names_in(found.node))
+    given = {name: whole[0] for name, whole in through if whole is not None}
+    if given and all(is_path(each) or called_name(each) in _GIVES_ELEMENTS for each in given.values()):
+        asked = [each.attr for each in nodes_of(ast.Attribute, found.node) if variable(each.value) in given]
+        way = "tolist" if READS.issuperset(asked) else "cpu"  # `label.long()` asks for what only a tensor has
+        yield {source.segment(tensor): way for tensor in sorted(given.values(), key=source.span)}, 1
     parts = [part for part in nodes_of(ast.Subscript, found.node) if is_path(part.value)]
     others = [part for part in parts if part is not found.node]
     # Of `counts[i]` itself the index is read, but where it is asked for its truth.
     if parts := others if others or is_index else parts:
         ways = {source.segment(each.value): "cpu" if len(listed(each.slice)) > 1 else "tolist" for each in parts}
         yield ways, _OF_EACH
-
-
-def _gone_through(target: ast.expr, iterated: ast.expr, names: set[str]) -> list[ast.expr]:
-    """Return what gives these names: `y` of `for i, v in enumerate(y)`, for `v` alone; both of `for a, b in zip(x, y)`.
-
-    An index is of no tensor.
-    """
-    found = (position_in(target, name) for name in names)
-    given = [unpacked(iterated, position) for position in sorted(each for each in found if each is not None)]
-    return list(dict.fromkeys(each for each, left in given if not (left and called_name(each) == "enumerate")))
 
 
 # Masks. What to do is for what takes the values.

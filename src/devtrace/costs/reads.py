@@ -14,14 +14,13 @@ from devtrace.costs.uses import (
     gathered_in,
     is_bound,
     is_gone_on_by,
-    loops_around,
     matches,
     taken_by,
     updated,
 )
 from devtrace.costs.values import are_drawn, are_written, factories_of, first_input, is_trained, op_of, takers_after
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
-from devtrace.source.flow import LOOPS, path_of
+from devtrace.source.defuse import path_of, rounds
 from devtrace.source.matching import called_name, match_code, owner_of
 from devtrace.source.vocabulary import (
     COUNTS,
@@ -75,7 +74,7 @@ def _is_needed_by_the_package(cost: Cost) -> bool:
     """
     if is_written(cost):
         return _is_printed(cost)
-    asks_each = cost.count > cost.pace.steps and bool(loops_around(cost.found, (*LOOPS, ast.comprehension)))
+    asks_each = cost.count > cost.pace.steps and bool([*cost.found.loops, *rounds(cost.found.source, cost.node)])
     is_number = _is_whole(cost) or op_of(cost.queries, cost.ops[0]) == "equal"  # which asks for a truth
     is_asked = not asks_each and is_gone_on_by(cost.found, is_number=is_number)
     return is_asked or not cost.pace.trains or cost.trains_alone

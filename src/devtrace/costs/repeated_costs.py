@@ -18,7 +18,6 @@ from typing import Final
 import numpy as np
 
 from devtrace.costs.steps import Pace, Steps
-from devtrace.costs.uses import loops_around
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.source_text import brief
 from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, SourceNode, TraceQueries
@@ -86,7 +85,7 @@ class Cost:
     def runs_again(self) -> bool:
         """Return whether the user's line runs in each step; a package that was called once may have the loop."""
         queries, found, row = self.queries, self.queries.source_node(self.site), self.queries.site(self.site)
-        if found is None or row is None or loops_around(found):
+        if found is None or row is None or found.loops:
             return found is not None
         users, beside = queries.op_users[self.ops[0] : self.ops[-1] + 1], queries.sites_beside(row)
         lines = queries.trace.sites.ints("line")[beside[np.isin(beside, users)]]
@@ -214,7 +213,7 @@ class Cost:
         For an op of the backward pass that is the line that called backward.
         """
         queries, ops = self.queries, np.array(self.ops, dtype=np.int64)
-        is_backward = queries.is_phase("backward")[ops]
+        is_backward = queries.is_phase("backward")[ops] & (queries.trace.ops.ints("forward")[ops] >= 0)
         lines = np.where(is_backward, queries.cost_users[ops], queries.trace.ops.ints("site")[ops])
         found, counts = np.unique(lines, return_counts=True)
         exact = {SiteId(int(line)): int(n) + self._folded(line) for line, n in zip(found, counts, strict=True)}

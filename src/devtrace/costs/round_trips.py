@@ -18,13 +18,13 @@ import numpy as np
 
 from devtrace.costs.reads import is_of_torch, names_the_op
 from devtrace.costs.repeated_costs import AGAIN, OFTEN, SAMPLE, Cost
-from devtrace.costs.uses import PASSED_ON, is_tensor_there, loops_around, uses
+from devtrace.costs.uses import PASSED_ON, is_tensor_there, uses
 from devtrace.costs.values import is_on_host, op_of, takers_after
 from devtrace.diagnosis.evidence.source_text import brief
 from devtrace.diagnosis.evidence.torchs_sentences import LENGTHS_ON_HOST
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.flow import DEFINED
+from devtrace.source.defuse import DEFINED, binds, read_in, statements
 from devtrace.source.matching import alone, called_name, calls_in, is_read, match_code, nodes_of, owner_of, variable
 from devtrace.source.vocabulary import EXTENDS, GIVES_NUMBERS, MAKES, TAKES_VALUES, package
 from devtrace.trace.ids import NO_OP, OpId, TensorId
@@ -47,7 +47,7 @@ def is_used_again(cost: Cost) -> dict[str, Any] | None:
     if cost.count < OFTEN or not cost.is_of_the_user or not cost.pace.is_of_each_step:
         return None
     form, site = "use", _used_at_once(cost)
-    for loop in loops_around(cost.found)[:1] if site is None else ():
+    for loop in cost.found.loops[:1] if site is None else ():
         form, site = _used_later(cost, cost.found, loop) or ("", None)
     return {"why": _FORMS[form], "site": site} if site is not None else None
 
@@ -64,8 +64,6 @@ def _used_at_once(cost: Cost) -> Site | None:
             sides = {use.outer.left, use.outer.right} - {use.inner}
             if not any(isinstance(other, ast.Constant) or called_name(other) in GIVES_NUMBERS for other in sides):
                 names += _COMPUTES.get(type(use.outer.op).__name__, ())
-        elif use.role == "tensor":
-            names.append(called_name(use.outer).removesuffix("_"))
     return _site_of_most(cost, cost.found.statement, names) if names else None
 
 
@@ -241,12 +239,11 @@ def _is_made_by_numpy(copied: SourceNode, outer: SourceNode) -> bool:
     source, function = copied.source, copied.function
     if outer.source is not source or outer.node is copied.node or outer.function is not function:
         return False
-    made: list[ast.AST] = [copied.node]
     first, last = source.span(copied.statement).line, source.span(outer.statement).line
+    made = set[str]()  # variables
 
     def has(code: ast.AST) -> bool:
-        names = set(filter(None, map(variable, made)))
-        return any(part in made or variable(part) in names for part in ast.walk(code))
+        return not made.isdisjoint(read_in(code)) or copied.node in ast.walk(code)
 
     def are_arrays(code: ast.AST) -> bool:
         """Return whether each call that takes what was made of the copy is numpy's, torch's, Python's or a method."""
@@ -258,9 +255,9 @@ def _is_made_by_numpy(copied: SourceNode, outer: SourceNode) -> bool:
             for each in taking
         )
 
-    for statement in sorted(nodes_of(ast.Assign, function or source.tree), key=source.span):
-        if first <= source.span(statement).line < last and has(statement.value):
-            if not are_arrays(statement.value):
+    for each in statements(function or source.tree):
+        if isinstance(each, ast.Assign) and first <= source.span(each).line < last and has(each.value):
+            if not are_arrays(each.value):
                 return False
-            made += [name for target in statement.targets for name in nodes_of(ast.Name, target)]
+            made |= binds(each)
     return has(outer.node) and are_arrays(outer.node)

@@ -16,8 +16,8 @@ from devtrace.costs.values import Made, are_drawn, are_written, is_on_host
 from devtrace.diagnosis.evidence.finding_parts import as_culprit
 from devtrace.diagnosis.evidence.moves import name_of
 from devtrace.diagnosis.slugs import Severity
-from devtrace.source.flow import own_name
 from devtrace.source.matching import chain, variable
+from devtrace.source.parsing import own_name
 from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import family
 

@@ -12,7 +12,6 @@ from typing import Final, cast
 
 import numpy as np
 
-from devtrace.costs.uses import loops_around
 from devtrace.diagnosis.evidence.trace_queries import Mask, Rows, SourceNode, TraceQueries
 from devtrace.trace.ids import OpId, SiteId
 
@@ -131,7 +130,7 @@ class Steps:
     def _times_around(self, ops: Rows, found: SourceNode) -> Rows:
         """Return how often the other lines of the same loop ran between each op and the next, if it is in a branch."""
         none = np.zeros(len(ops) - 1, dtype=np.int64)
-        loop = next(iter(loops_around(found)), None)
+        loop = next(iter(found.loops), None)
         branch = found.source.nearest(ast.If, found.statement)
         if loop is None or branch is None or loop not in found.source.ancestors(branch):
             return none
@@ -143,7 +142,7 @@ class Steps:
         begun = np.concatenate([[True], users[1:] != users[:-1]])
         for site in np.unique(users[users >= 0]).tolist():
             other = self.queries.source_node(SiteId(site))
-            same = other is not None and other.source is found.source and loops_around(other)[:1] == [loop]
+            same = other is not None and other.source is found.source and other.loops[:1] == [loop]
             if other is not None and same and branch not in other.source.ancestors(other.node):
                 yield np.flatnonzero(begun & (users == site))
 

@@ -15,17 +15,7 @@ from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
 
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.flow import (
-    LOOPS,
-    binds,
-    own_name,
-    parameters,
-    path_of,
-    paths_in,
-    rounds,
-    shared_names,
-    values_given,
-)
+from devtrace.source.defuse import binds, loops_around, path_of, paths_in, rounds, shared_names
 from devtrace.source.matching import (
     alone,
     assigned_names,
@@ -40,7 +30,7 @@ from devtrace.source.matching import (
     same_code,
     variable,
 )
-from devtrace.source.parsing import Source
+from devtrace.source.parsing import Source, own_name, parameters
 from devtrace.source.vocabulary import (
     BOUNDS,
     CHECKS_FLOATS,
@@ -61,7 +51,7 @@ _ONE_MORE: Final = ("$n += 1", "$n = $n + 1")
 _NOT_FINITE: Final = re.compile(r"float\(\W*(nan|inf|infinity)\W*\)", re.IGNORECASE)
 
 
-# Loops around a line in its own function, and the variables of that function.
+# The variables of a line's function.
 
 
 def matches(node: ast.AST | None, *patterns: str) -> dict[str, ast.expr] | None:
@@ -70,24 +60,11 @@ def matches(node: ast.AST | None, *patterns: str) -> dict[str, ast.expr] | None:
     return next((each for each in found if each is not None), None)
 
 
-def loops_around(found: SourceNode, kinds: tuple[type[ast.AST], ...] = LOOPS) -> list[ast.stmt]:
-    """Return the loops around a site in its function, the innermost first."""
-    source, function = found.source, found.source.function(found.node)
-    outer = source.ancestors(found.node)
-    return [each for each in outer if isinstance(each, kinds) and source.function(each) is function]  # type: ignore[misc]
-
-
 def uses_of(found: SourceNode, name: str) -> list[ast.Name] | None:
     """Return the places of a function that name a variable, in order; None of a variable that others see too."""
     body = found.source.function(found.node) or found.source.tree
     uses = [node for node in nodes_of(ast.Name, body) if node.id == name]
     return sorted(uses, key=found.source.span) if name not in shared_names(body) else None
-
-
-def value_given(source: Source, name: ast.Name) -> ast.expr | None:
-    """Return the value that a simple assignment gives a variable."""
-    statement = source.statement(name)
-    return values_given(source, statement).get(name.id) if statement is not None else None
 
 
 def results_of(found: SourceNode) -> list[ast.AST]:
@@ -137,7 +114,7 @@ def counter(found: SourceNode, read: ast.AST) -> str:
 
     An outer loop's variable counts them only where the inner loop goes through what each of its rounds has made.
     """
-    for loop in loops_around(found):
+    for loop in found.loops:
         taken, target, body = getattr(loop, "iter", None), getattr(loop, "target", None), getattr(loop, "body", ())
         is_counted = taken is not None and not {"enumerate", "range"}.isdisjoint(map(called_name, calls_in(taken)))
         if target is not None and is_counted:
@@ -265,7 +242,7 @@ PASSED_ON: Final = (ast.Name, ast.Tuple, ast.List, ast.BinOp, ast.Constant, ast.
 
 def are_taken_one_by_one(found: SourceNode) -> bool:
     """Return whether a loop goes through the values that code reads, or takes them by an index, one at a time."""
-    source, loop = found.source, next(iter(loops_around(found)), None)
+    source, loop = found.source, next(iter(found.loops), None)
     for use in results_of(found):
         around = [use, *takewhile(lambda each: called_name(each) or getattr(each, "attr", ""), source.ancestors(use))]
         item = match_code("$values[$at]", source.parent(use))
@@ -284,8 +261,7 @@ def _conditions(source: Source, code: ast.AST) -> Iterator[tuple[ast.expr, bool]
     for node in ast.walk(code):
         if isinstance(node, ast.If | ast.While | ast.IfExp):
             last = node.body[-1] if isinstance(node, ast.If) else None
-            in_a_loop = any(isinstance(outer, LOOPS) for outer in source.ancestors(node))
-            leaves = in_a_loop and isinstance(last, ast.Break | ast.Return)
+            leaves = isinstance(last, ast.Break | ast.Return) and loops_around(source, node) != []
             answers = matches(last, "return True", "return False") is not None
             yield node.test, isinstance(node, ast.While) or leaves or answers
         elif isinstance(node, ast.Compare | ast.UnaryOp | ast.Call) and is_truth(node):
@@ -308,7 +284,7 @@ def decides_the_loop(found: SourceNode) -> bool:
 def decides_later(found: SourceNode) -> bool:
     """Return whether the loop compares what the statement gets, or branches by it: `if value < best`."""
     names = set(assigned_names(found.statement))
-    asked = (test for loop in loops_around(found)[:1] for test, _ in _conditions(found.source, loop))
+    asked = (test for loop in found.loops[:1] for test, _ in _conditions(found.source, loop))
     return any(not names.isdisjoint(names_in(test)) for test in asked)
 
 
@@ -318,9 +294,8 @@ def _checks_floats(test: ast.expr, found: SourceNode) -> bool:
     is_named = any(full_name(each, found.source).endswith((".inf", ".nan")) for each in parts)
     is_written = any(_NOT_FINITE.fullmatch(found.source.segment(each)) for each in parts)
     is_checked = is_named or is_written or any(called_name(each) in CHECKS_FLOATS for each in parts)
-    return is_checked or any(
-        same_code(one.left, each) for one in nodes_of(ast.Compare, test) for each in one.comparators
-    )
+    compared = ((one.left, each) for one in nodes_of(ast.Compare, test) for each in one.comparators)
+    return is_checked or any(same_code(*pair) for pair in compared)
 
 
 def is_gone_on_by(found: SourceNode, *, is_number: bool) -> bool:
@@ -346,7 +321,7 @@ def comes_back(found: SourceNode) -> bool:
 
     It is passed to code outside torch, whose result, or object, the next round reads.
     """
-    loop = next(iter(loops_around(found)), None)
+    loop = next(iter(found.loops), None)
     own = (use for use in results_of(found) if found.source.function(use) is found.function)
     reached = {path for use in own for path in _changed_by(found, use)}
     statements = list(nodes_of(ast.stmt, loop)) if loop is not None and reached else []

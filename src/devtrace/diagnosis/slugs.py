@@ -37,6 +37,7 @@ CauseSlug = Literal[
     "host-boundary",
     "generator-device",
     "default-device",
+    "asked-at-rest",
     "attached-after-cast",
     "created-without-dtype",
     "never-cast",
@@ -73,7 +74,7 @@ Arrival = Literal["made", "made-there", "copied", "computed", "given"]
 MEANINGS: Final = family(
     "*.meaning", "attached-after-move.meaning", "not-registered.meaning", "created-without-device.meaning",
     "never-moved.meaning", "stale-copy.meaning", "wrong-device.meaning", "host-boundary.meaning",
-    "generator-device.meaning", "default-device.meaning", "attached-after-cast.meaning",
+    "generator-device.meaning", "default-device.meaning", "asked-at-rest.meaning", "attached-after-cast.meaning",
     "created-without-dtype.meaning", "never-cast.meaning", "wrong-dtype.meaning", "numpy-boundary.meaning",
     "autocast-off.meaning", "python-number.meaning", "target-dtype.meaning", "unknown.meaning",
     "device-mismatch.meaning", "dtype-mismatch.meaning", "host-conversion.meaning", "generator-mismatch.meaning",
@@ -86,7 +87,7 @@ MEANINGS: Final = family(
 CREATED: Final = family(
     "*.created", "attached-after-move.created", "not-registered.created", "created-without-device.created",
     "never-moved.created", "stale-copy.created", "wrong-device.created", "host-boundary.created",
-    "generator-device.created", "default-device.created", "attached-after-cast.created",
+    "generator-device.created", "default-device.created", "asked-at-rest.created", "attached-after-cast.created",
     "created-without-dtype.created", "never-cast.created", "wrong-dtype.created", "numpy-boundary.created",
     "autocast-off.created", "python-number.created", "target-dtype.created", "unknown.created",
 )  # fmt: skip
@@ -94,9 +95,9 @@ CREATED: Final = family(
 ADVICE: Final = family(
     "*.advice", "attached-after-move.advice", "not-registered.advice", "created-without-device.advice",
     "never-moved.advice", "stale-copy.advice", "wrong-device.advice", "host-boundary.advice",
-    "generator-device.advice", "default-device.advice", "attached-after-cast.advice", "created-without-dtype.advice",
-    "never-cast.advice", "wrong-dtype.advice", "numpy-boundary.advice", "autocast-off.advice", "python-number.advice",
-    "target-dtype.advice", "unknown.advice",
+    "generator-device.advice", "default-device.advice", "asked-at-rest.advice", "attached-after-cast.advice",
+    "created-without-dtype.advice", "never-cast.advice", "wrong-dtype.advice", "numpy-boundary.advice",
+    "autocast-off.advice", "python-number.advice", "target-dtype.advice", "unknown.advice",
 )  # fmt: skip
 """Where no edit fits."""
 

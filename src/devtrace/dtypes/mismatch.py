@@ -18,8 +18,7 @@ from devtrace.dtypes import autocast_regions
 from devtrace.dtypes.sentences import DtypeError, dtype_error
 from devtrace.source import kinds
 from devtrace.source.element_types import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS, TAKES_ONE, is_cast, is_floating
-from devtrace.source.flow import operands
-from devtrace.source.matching import called_name, is_path, keyword
+from devtrace.source.matching import called_name, is_path, keyword, operands
 from devtrace.source.object_walk import parameters_of, registered
 from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
 from devtrace.trace.op_kinds import INDEXING

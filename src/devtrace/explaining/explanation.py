@@ -47,7 +47,7 @@ from devtrace.recording.finish.observer import observers_of
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
 from devtrace.source import kinds
-from devtrace.source.flow import statements
+from devtrace.source.defuse import statements
 from devtrace.source.live_objects import Evidence
 from devtrace.source.matching import alone, called_name, owner_of
 from devtrace.source.object_walk import ReferenceKind, members
@@ -65,7 +65,7 @@ _HANDLERS: Final[Mapping[type[ast.AST], Handler]] = {
     ast.Attribute: attributes.read_attribute,
     ast.Subscript: expressions.read_subscript,
     ast.Call: calls.read_call,
-    ast.BinOp: expressions.read_binary,
+    ast.BinOp: expressions.read_operation,
     ast.UnaryOp: expressions.read_operation,
     ast.Compare: expressions.read_operation,
     ast.IfExp: expressions.read_either,

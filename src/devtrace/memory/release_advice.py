@@ -10,7 +10,7 @@ from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.findings import Edit
 from devtrace.memory.holdings import Group, Memory
 from devtrace.memory.retaining_line import WRITTEN, Keeper, parts_of
-from devtrace.source.flow import LOOPS, binds, path_of, targets
+from devtrace.source.defuse import LOOPS, path_of, read_first, read_in, targets
 from devtrace.source.matching import called_name, called_names, calls_in, listed, names_in, variable
 from devtrace.source.object_walk import is_tensor, may_lead
 from devtrace.source.parsing import Source
@@ -190,27 +190,14 @@ def _last_reads(source: Source, body: list[ast.stmt], line: int, again: set[str]
     """
     spans = [source.span(each) for each in body]
     now = next((at for at, span in enumerate(spans) if span.line <= line <= span.end_line), len(body))
-    later = _read_first(body[now:]) | (again or set())
+    later = read_first(body[now:]) | (again or set())
     found = {name: each for each in (body[:now] if again is None else body) for name in names_in(each) - later}
     loop = body[now] if now < len(body) else None
     if isinstance(loop, LOOPS):
-        head = names_in(loop.test) if isinstance(loop, ast.While) else set()
-        below = _read_first([*loop.orelse, *body[now + 1 :]])
-        found |= _last_reads(source, loop.body, line, (again or set()) | head | below | _read_first(loop.body))
+        head = read_in(loop.test) if isinstance(loop, ast.While) else set()
+        below = read_first([*loop.orelse, *body[now + 1 :]], again or ())
+        found |= _last_reads(source, loop.body, line, head | below | read_first(loop.body))
     return found
-
-
-def _read_first(body: list[ast.stmt]) -> set[str]:
-    """Return the variables that statements may read before they give them another value."""
-    read: set[str] = set()
-    given: set[str] = set()
-    for statement in body:
-        if isinstance(statement, ast.Assign) and all(map(variable, statement.targets)):  # it does nothing else
-            read |= names_in(statement.value) - given
-            given |= binds(statement)
-        else:
-            read |= names_in(statement) - given
-    return read
 
 
 def _leading_to(root: str, groups: list[Group], moment: FailingMoment) -> set[str]:

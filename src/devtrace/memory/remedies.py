@@ -21,7 +21,7 @@ from devtrace.memory.release_advice import (
     loaded_to_the_host,
     to_the_host,
 )
-from devtrace.source.flow import path_of
+from devtrace.source.defuse import path_of
 from devtrace.source.kinds import is_module, is_optimizer, is_trained_leaf, requires_grad
 from devtrace.source.matching import calls_in, nodes_of, owner_of
 from devtrace.source.object_walk import is_tensor, parameters_of, registered

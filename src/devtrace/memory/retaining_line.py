@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Self
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.flow import COMPREHENSIONS, LOOPS, binds, parameters, path_of, paths_in, statements, targets
+from devtrace.source.defuse import LOOPS, binds, loops_around, path_of, paths_in, read_first, statements, targets
 from devtrace.source.matching import (
     alone,
     called_name,
@@ -27,7 +27,7 @@ from devtrace.source.matching import (
     owner_of,
     written_out,
 )
-from devtrace.source.parsing import FunctionNode, Source
+from devtrace.source.parsing import FunctionNode, Source, parameters
 from devtrace.source.vocabulary import ADDS, READS, TAKES_OUT, TAKES_VALUES
 
 Way = Literal["is", "drained", "put", "added", "carried"]
@@ -116,9 +116,7 @@ class Keeper(Code):
     @property
     def round(self) -> ast.For | ast.AsyncFor | ast.While | None:
         """Return the loop of the function that the statement is in."""
-        function = self.source.function(self.statement) or self.source.tree
-        around = self.source.below(self.statement, function)
-        return next((each for each in around if isinstance(each, LOOPS)), None)
+        return next(iter(loops_around(self.source, self.statement)), None)
 
     @property
     def is_each_round_backward(self) -> bool:
@@ -135,14 +133,8 @@ class Keeper(Code):
         if self.round is None:
             return True
         given = _given(*statements(self.round))
-        needed = _with_what_gave(paths_in(self.value), given)
-        made: set[str] = set()
-        left = {name for names, _ in given for name in names} & needed
-        for names, values in given:
-            if values & left - made:
-                return True
-            made |= names
-        return False
+        left = _with_what_gave(paths_in(self.value), given) & {name for names, _ in given for name in names}
+        return not read_first(self.round.body).isdisjoint(name.partition(".")[0] for name in left)
 
 
 def keeper(queries: TraceQueries, name: str, scope: tuple[str, str, int]) -> Keeper | None:
@@ -167,7 +159,7 @@ def being_made(queries: TraceQueries) -> tuple[str, Keeper] | None:
         if found is None:
             continue
         source, node, statement = found.source, found.node, found.source.statement(found.node)
-        parts = [each for each in source.ancestors(node) if isinstance(each, COMPREHENSIONS)]
+        parts = [each for each in source.ancestors(node) if hasattr(each, "generators")]
         if statement is not None and (parts or (in_generator and not isinstance(statement, LOOPS))):
             code = parts[0] if parts else node
             value: Any = getattr(code, "elt", None) or getattr(code, "value", None) or node

@@ -32,7 +32,7 @@ from devtrace.api.options import STANDING_BUDGET, Options
 from devtrace.notebook import display_language, kept_traces, panel_comm, usage
 from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.commands import Commands
-from devtrace.notebook.earlier_cells import earlier_cells
+from devtrace.notebook.earlier_cells import earlier_cells, earlier_texts
 from devtrace.notebook.pending_clear import PendingClear
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.requirements import sentence_of_fault
@@ -123,10 +123,16 @@ class Extension:
         with self._clear.behind():
             self._undo.close()
 
+    def leave_running_cell(self) -> None:
+        """Take what runs from here on, in a fork that a cell asked for, for no part of that cell."""
+        self._stack().clear()
+
     def _install(self, undo: ExitStack) -> None:
         undo.callback(watch_modules())
         undo.callback(self.tracing.close)
         self.tracing.adopt_cells(earlier_cells(self.shell))
+        self.tracing.ran |= earlier_texts(self.shell)
+        self.tracing.took |= dict.fromkeys(self.tracing.ran, 0.0)
         if devices := os.environ.get("DEVTRACE_SIMULATE"):
             self.tracing.simulate(devices)
         lists: list[tuple[list[Any], Any]] = [
@@ -295,6 +301,8 @@ class Extension:
         """Make known which lines the cell's code is from, and the code that its own magics run."""
         self.tracing.register_cell(running.cell)
         key = running.cell.id or running.cell.label
+        for earlier in [cell for cell, known in self.tracing.ran.items() if known == (cell, running.raw)]:
+            del self.tracing.ran[earlier]  # the same cell, when its id was not known yet
         self.tracing.took.pop(key, None)
         self.tracing.ran[key] = (running.cell.label, running.raw)
         below = dict(usage.bodies(lines := running.raw.splitlines(keepends=True)))

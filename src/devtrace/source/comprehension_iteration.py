@@ -7,15 +7,15 @@ first whose expression mixes traits (devices, or dtypes). Where several are left
 
 import ast
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
 from types import FrameType
 from typing import Any, Final
 
-from devtrace.source.flow import COMPREHENSIONS, FUNCTIONS, Position, position_in, unpacked
+from devtrace.source.defuse import COMPREHENSIONS, Position, position_in, unpacked
 from devtrace.source.matching import assigned_names, called_name, owner_of
 from devtrace.source.object_walk import may_lead
-from devtrace.source.parsing import Source
+from devtrace.source.parsing import FunctionNode, Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict
 from devtrace.source.stand_ins import Frame
 
@@ -47,14 +47,14 @@ def lost_variables(
     if not lost or node is None:
         return {}
     scope = Scope.of(frame)
-    turns = list(islice(_turns(lost, scope), MOST_TURNS))
+    found = list(islice(turns(lost, scope), MOST_TURNS))
     given = {id(each) for each in below.f_locals.values() if may_lead(each)} if below is not None else set()
-    turns = [turn for turn in turns if any(id(each) in given for each in turn.values())] or turns
-    for turn in turns:
-        found = (evaluate(each, scope.having(turn)) for each in ast.walk(node))
-        if len({trait_of(each) for each in found if each is not MISSING and may_lead(each)} - {None, ""}) > 1:
+    found = [turn for turn in found if any(id(each) in given for each in turn.values())] or found
+    for turn in found:
+        values = (evaluate(each, scope.having(turn)) for each in ast.walk(node))
+        if len({trait_of(each) for each in values if each is not MISSING and may_lead(each)} - {None, ""}) > 1:
             return turn
-    return turns[0] if len(turns) == 1 else {}
+    return found[0] if len(found) == 1 else {}
 
 
 def _lost(source: Source, node: ast.AST, frame: str) -> list[ast.comprehension]:
@@ -62,7 +62,7 @@ def _lost(source: Source, node: ast.AST, frame: str) -> list[ast.comprehension]:
     found: list[ast.comprehension] = []
     inner, within = node, node
     for outer in source.ancestors(node):
-        if isinstance(outer, FUNCTIONS):
+        if isinstance(outer, FunctionNode):
             break
         if isinstance(outer, COMPREHENSIONS) and outer is not node:
             parts = outer.generators
@@ -75,7 +75,8 @@ def _lost(source: Source, node: ast.AST, frame: str) -> list[ast.comprehension]:
     return found
 
 
-def _turns(parts: list[ast.comprehension], scope: Scope) -> Iterator[dict[str, Any]]:
+def turns(parts: Sequence[ast.comprehension | ast.For], scope: Scope) -> Iterator[dict[str, Any]]:
+    """Yield the variables of comprehensions, or loops, in each iteration, as far as look-ups tell."""
     if not parts:
         yield {}
         return
@@ -83,10 +84,10 @@ def _turns(parts: list[ast.comprehension], scope: Scope) -> Iterator[dict[str, A
     names = {name: where for name in assigned_names(target) if (where := position_in(target, name)) is not None}
     columns = [list(_items(*unpacked(iterated, where), scope)) for where in names.values()]
     if not any(columns):  # what it goes through cannot be known
-        yield from _turns(parts[1:], scope)
+        yield from turns(parts[1:], scope)
     for values in zip_longest(*columns, fillvalue=MISSING):
         bound = {name: value for name, value in zip(names, values, strict=True) if value is not MISSING}
-        yield from ({**bound, **more} for more in _turns(parts[1:], scope.having(bound)))
+        yield from ({**bound, **more} for more in turns(parts[1:], scope.having(bound)))
 
 
 def _items(iterated: ast.expr, position: Position, scope: Scope) -> Iterator[Any]:

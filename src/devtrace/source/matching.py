@@ -232,3 +232,30 @@ def is_path(node: ast.AST) -> bool:
     *steps, root = chain(node)
     plain = (isinstance(step, ast.Attribute) or is_literal(getattr(step, "slice", 0)) for step in steps)
     return bool(variable(root)) and all(plain)
+
+
+def operands(node: ast.AST) -> list[ast.expr]:
+    """Return the operands of an operation: of a call its owner, arguments and keywords."""
+    match node:
+        case ast.Call(args=given, keywords=words):
+            parts = [each.value if isinstance(each, ast.Starred) else each for each in given]
+            return [*filter(None, [owner_of(node)]), *parts, *(word.value for word in words)]
+        case ast.BinOp(left=left, right=right):
+            return [left, right]
+        case ast.AugAssign(target=target, value=value):
+            return [target, value]
+        case ast.Compare(left=left, comparators=others):
+            return [left, *others]
+        case ast.UnaryOp(operand=operand) | ast.Attribute(value=operand):
+            return [operand]
+        case ast.Subscript(value=owner, slice=index):
+            return [owner, *_indexes(index)]
+        case ast.Assign(targets=[ast.Subscript(value=owner, slice=index)], value=value):
+            return [owner, *_indexes(index), value]
+        case ast.Assign(targets=given, value=value):
+            return [*(each.value for each in only(ast.Attribute, given)), value]
+    return []
+
+
+def _indexes(index: ast.expr) -> list[ast.expr]:
+    return [part for part in listed(index) if not isinstance(part, ast.Slice)]

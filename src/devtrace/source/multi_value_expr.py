@@ -10,7 +10,7 @@ from inspect import CO_GENERATOR
 from types import CodeType
 from typing import Final
 
-from devtrace.source.flow import statements
+from devtrace.source.defuse import statements
 from devtrace.source.matching import called_name, match_code, only
 from devtrace.source.parsing import Source, read
 from devtrace.source.safe_values import Scope, class_dict, classes_of, evaluate, run_by
@@ -50,9 +50,16 @@ def code_run_by(function: ast.expr, scope: Scope) -> CodeType | None:
     return run.__code__ if run is not None else None
 
 
-def returned_by(code: CodeType) -> Iterator[tuple[Source, ast.expr | None]]:
+def returned_in(body: ast.AST) -> list[ast.expr]:
+    """Return the expressions that a function returns."""
+    if isinstance(body, ast.Lambda):
+        return [body.body]
+    return [each.value for each in only(ast.Return, statements(body)) if each.value is not None]
+
+
+def returned_by(code: CodeType) -> Iterator[tuple[Source, ast.expr]]:
     """Yield the returned expressions of a function."""
     source = read(code.co_filename)
     body = source.body_of(code) if source is not None else None
     if source is not None and body is not None:
-        yield from ((source, each.value) for each in only(ast.Return, statements(body)))
+        yield from ((source, each) for each in returned_in(body))

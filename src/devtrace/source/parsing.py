@@ -16,7 +16,7 @@ from types import CodeType
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 from unicodedata import normalize
 
-from devtrace.source.matching import nodes_of
+from devtrace.source.matching import nodes_of, variable
 from devtrace.source.saved_files import given_file
 
 P = ParamSpec("P")
@@ -198,6 +198,36 @@ class Source:
             return first[1]
         around = [each for each in there if each[0][:2] <= span[:2] and span[2:] <= each[0][2:]]
         return max(around, key=_smallness, default=_NONE)[1]
+
+
+def parameters(body: ast.AST, *, starred: bool = False) -> list[str]:
+    """Return the names of a function's parameters, positional ones first; `starred`: that of `*args` too."""
+    if not isinstance(body, FunctionNode):
+        return []
+    given = body.args
+    rest = [each for each in (given.vararg, given.kwarg) if each is not None] if starred else []
+    return [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, *rest)]
+
+
+def defaults(function: ast.AST | None) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the parameters of a function that have a default, each with that."""
+    if isinstance(function, FunctionNode):
+        given = function.args
+        positional = zip(reversed([*given.posonlyargs, *given.args]), reversed(given.defaults), strict=False)
+        words = zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        yield from ((each.arg, value) for each, value in (*positional, *words) if value is not None)
+
+
+def own_name(source: Source, node: ast.AST) -> str:
+    """Return the name by which the method around a node knows its object: `self`, or whatever it is called.
+
+    Of a package's file only the function is kept; one that is indented is taken for a method.
+    """
+    classes = (ast.ClassDef, ast.Module) if source.indent else (ast.ClassDef,)
+    methods = (each for each in source.ancestors(node) if isinstance(source.parent(each), classes))
+    method = next((each for each in methods if isinstance(each, FunctionNode)), None)
+    is_static = any(variable(each) == "staticmethod" for each in getattr(method, "decorator_list", ()))
+    return "" if method is None or is_static else next(iter(parameters(method)), "")
 
 
 def kept_with_source(find: Callable[Concatenate[Source, P], T]) -> Callable[Concatenate[Source, P], T]:

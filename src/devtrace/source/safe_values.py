@@ -90,13 +90,13 @@ def evaluate(node: ast.AST, scope: Scope) -> Any:
         case ast.Attribute(value=owner, attr=name):
             return attribute(evaluate(owner, scope), name)
         case ast.Subscript(value=owner, slice=index):
-            return item(evaluate(owner, scope), _index(index, scope))
+            return item(evaluate(owner, scope), index_of(index, scope))
         case ast.NamedExpr(target=target):
             return evaluate(target, scope)
     return MISSING
 
 
-def _index(node: ast.AST, scope: Scope) -> Any:
+def index_of(node: ast.AST, scope: Scope) -> Any:
     """Evaluate a subscript's index: a literal, or a name that holds a plain int or str."""
     try:
         value = ast.literal_eval(node)
@@ -343,3 +343,24 @@ def _known(node: ast.AST, scope: Scope) -> str | int:
     if value is None:
         raise LookupError
     return value
+
+
+_PLAIN: Final = (bool, int, float, str, type(None), list, tuple, dict)
+
+
+def truth(test: ast.expr, scope: Scope) -> bool | None:
+    """Return whether a condition holds now, as look-ups tell; None if they do not."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            inner = truth(operand, scope)
+            return None if inner is None else not inner
+        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)]):
+            value = evaluate(left, scope)
+            return None if value is MISSING else (value is None) is (type(op) is ast.Is)
+        case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() as op], comparators=[ast.Constant(value=constant)]):
+            value = evaluate(left, scope)
+            return (value == constant) is (type(op) is ast.Eq) if type(value) in (bool, int, str) else None
+        case ast.Constant(value=constant):
+            return bool(constant)
+    value = evaluate(test, scope)
+    return bool(value) if type(value) in _PLAIN else None

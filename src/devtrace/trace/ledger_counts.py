@@ -51,7 +51,8 @@ def callers_of_backward(site: Array, backward: Mask, forward: Array, seeds: Mask
     called[run[alone]] = site[alone]
     seeded = (begins > 0) & seeds[begins - 1]
     called = np.where(seeded, site[begins - 1], called)
-    return np.where(backward, called[np.maximum(run, 0)], site)
+    is_own = (forward < 0) & (site >= 0)  # code of a hook, or of the user's own backward
+    return np.where(backward & ~is_own, called[np.maximum(run, 0)], site)
 
 
 def directions(copies: Copies, host: int) -> dict[str, Mask]:

@@ -86,11 +86,8 @@ def test_where_a_module_computes_with_parts_of_two_devices_what_the_first_gave_i
 
 def test_a_parameter_whose_data_a_hook_has_is_read_while_its_module_runs() -> None:
     found = report_of(a_parameter_that_waits_elsewhere, simulate="cuda:2").findings[0]
-    assert "accelerate keeps its data elsewhere, and a hook of `net.head` loads it only" in found.message
-    assert found.help == (
-        "read it while `net.head` runs, in its own `forward`, or under "
-        "`with align_module_device(net.head):` of accelerate.utils"
-    )
+    assert "The weights of `net.head` wait on meta: a hook takes them to where they compute in a call" in found.message
+    assert found.help == "call `net.head(...)`, whose hook brings the weights, or compute this in its own forward"
     assert not found.edits
 
 
@@ -124,4 +121,21 @@ def a_module_that_only_waits_on_the_cpu() -> None:
 def test_where_a_module_waits_is_not_where_its_hook_computes(found: Callable[[Callable[[], None]], Finding]) -> None:
     error = found(a_module_that_only_waits_on_the_cpu)
     assert culprit_of(error).name == "noise"
-    assert "parameters()" not in "".join((error.message, error.help, *edits_of(error)))
+    assert "asked `next(encoder.parameters()).device`, which says where the weights of `encoder` wait" in error.message
+    assert edits_of(error) == ["noise = torch.randn(2, 8, device=encoder._hf_hook.execution_device)"]
+
+
+def a_layer_of_a_module_that_waits() -> None:
+    encoder = nn.Sequential(nn.Linear(8, 8), nn.Tanh())
+    lent(encoder)
+    encoder[0](torch.ones(2, 8, device="cuda:0"))
+
+
+@both
+def test_a_layer_that_runs_past_its_modules_hook_is_called_through_the_module(
+    found: Callable[[Callable[[], None]], Finding],
+) -> None:
+    error = found(a_layer_of_a_module_that_waits)
+    assert error.cause == "asked-at-rest"
+    assert error.help == "call `encoder(...)`, whose hook brings the weights, or compute this in its own forward"
+    assert not error.edits

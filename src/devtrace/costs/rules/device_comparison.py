@@ -19,8 +19,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.diagnosis.ledger import Tally
 from devtrace.source import kinds
-from devtrace.source.flow import operands
-from devtrace.source.matching import called_name, match_code, nodes_of, owner_of, same_code
+from devtrace.source.matching import called_name, match_code, nodes_of, operands, owner_of, same_code
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import MISSING, Scope, class_dict, evaluate, returned_by_property
 from devtrace.source.vocabulary import MAKES

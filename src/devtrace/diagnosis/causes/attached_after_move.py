@@ -2,7 +2,7 @@
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, owned
-from devtrace.source.flow import path_of, targets
+from devtrace.source.defuse import path_of, targets
 from devtrace.source.object_walk import registered
 from devtrace.words.catalogue import sentence
 

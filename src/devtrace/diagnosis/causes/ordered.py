@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from devtrace.diagnosis.causes import (
+    asked_at_rest,
     attached_after_move,
     created_without_device,
     default_device,
@@ -29,6 +30,7 @@ _REASONS: Final[Mapping[CauseSlug, Callable[[MismatchCase, Verdict], str]]] = {
     "stale-copy": stale_copy.reason,
     "wrong-device": wrong_device.reason,
     "default-device": default_device.reason,
+    "asked-at-rest": asked_at_rest.reason,
 }
 """What a message says of a cause; of the others its first sentence says all."""
 
@@ -106,7 +108,8 @@ WITHOUT_BIRTHS: Final[tuple[Predicate, ...]] = (attached_after_move.part_was_att
 
 def find_verdict(case: MismatchCase) -> Verdict:
     """Return the verdict of the first predicate with evidence, under the cause's name for the trait."""
-    found = _first(_predicates(case), case) or Verdict("unknown", born=case.born, name=case.name)
+    predicates = asked_at_rest.weights_wait_elsewhere, *_predicates(case)  # a claim of hooks, whatever was recorded
+    found = _first(predicates, case) or Verdict("unknown", born=case.born, name=case.name)
     return replace(found, cause=_causes(case).called.get(found.cause, found.cause))
 
 

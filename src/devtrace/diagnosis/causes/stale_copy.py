@@ -4,7 +4,7 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, pas
 from devtrace.diagnosis.evidence.missed_moves import move_of_the_original, moves_of_lineage
 from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.source_text import bound_above
-from devtrace.source.flow import paths_in
+from devtrace.source.defuse import paths_in
 from devtrace.trace.ids import NO_TENSOR
 from devtrace.words.catalogue import sentence
 

@@ -1,13 +1,12 @@
 """The code asked for the odd device itself: `.cuda()`, `device=self.device`, `.to(first)`."""
 
-from devtrace.diagnosis.evidence.accelerate_hooks import owner_without_data
+from devtrace.diagnosis.causes.asked_at_rest import device_given
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.moves import move_of
-from devtrace.diagnosis.evidence.origins import trait_argument
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.slugs import Certainty
 from devtrace.source import kinds
-from devtrace.source.matching import calls_in, given_trait, match_code
+from devtrace.source.matching import match_code
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.words.catalogue import sentence
 
@@ -48,10 +47,7 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
     if case.in_a_replica:
         return ""
     if case.odd_trait == META:
-        owner = owner_without_data(case)
-        if owner is None:
-            return sentence("wrong-device.reason-meta")
-        return sentence("wrong-device.reason-offloaded", module=owner.text)
+        return sentence("wrong-device.reason-meta")
     if case.mismatch.of == "gradient":
         return sentence("wrong-device.reason-gradient", odd=case.odd_trait)
     base = case.queries.base
@@ -69,11 +65,9 @@ def _attribute_that_stayed(case: MismatchCase) -> str:
     frame = case.moment.frame_of(found.code.site) if found is not None else None
     if found is None or frame is None:
         return ""
-    asked = trait_argument(found, case.queries.by) or next(filter(None, map(given_trait, calls_in(found.node))), None)
-    scope = Scope.of(case.moment.frames[frame])
+    asked, scope = device_given(case, found), Scope.of(case.moment.frames[frame])
     owned = match_code("$owner.$name", asked)
     owner = evaluate(owned["owner"], scope) if owned is not None else None
-    if asked is None or not kinds.is_module(owner):
-        return ""
-    is_named = kinds.device_named_by(evaluate(asked, scope)) == case.odd_trait
-    return found.source.segment(asked) if is_named and case.moment.trait_of(owner) == case.expected_trait else ""
+    is_elsewhere = kinds.is_module(owner) and case.moment.trait_of(owner) == case.expected_trait
+    is_named = asked is not None and kinds.device_named_by(evaluate(asked, scope)) == case.odd_trait
+    return found.source.segment(asked) if asked is not None and is_elsewhere and is_named else ""

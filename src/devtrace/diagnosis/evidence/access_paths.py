@@ -11,6 +11,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from devtrace.source.freeze import MOST_DEPTH, MOST_OBJECTS
@@ -147,6 +148,13 @@ class Walk:
             and self.follows(value)
         ):
             queue.append((value, depth))
+
+    @cached_property
+    def modules(self) -> list[Any]:
+        """Modules among the objects. Each class is asked once: of 60,000 objects few are modules."""
+        one_of_each = {id(type(each)): each for each in self.objects.values()}
+        of_modules = {kind for kind, each in one_of_each.items() if is_module(each)}
+        return [each for each in self.objects.values() if id(type(each)) in of_modules]
 
     def names(self, value: object) -> list[AccessPath]:
         """Return an object's access paths, best first: to its owners the shortest, by a file where no other is."""

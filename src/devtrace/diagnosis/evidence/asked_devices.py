@@ -13,8 +13,9 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.findings import Line
 from devtrace.source import kinds
-from devtrace.source.flow import bindings, defaults, given_by, parameters, rounds
-from devtrace.source.matching import assigned_names, called_name, chain, keyword, nodes_of, same_code, variable
+from devtrace.source.defuse import bindings, given_by, gone_through
+from devtrace.source.matching import called_name, chain, keyword, nodes_of, same_code, variable
+from devtrace.source.parsing import defaults, parameters
 from devtrace.source.safe_values import MISSING, class_dict, evaluate, full_name_of, plain, worth
 from devtrace.source.vocabulary import DEVICE_LISTS, full_name, takes_number
 from devtrace.words.catalogue import sentence
@@ -137,7 +138,7 @@ MOST_STEPS: Final = 4
 
 def who_asked(asked: AskedDevice, failing: FailingFrame) -> tuple[Line, ...]:
     """Return the line that says which device, if it is not the one that fails."""
-    code, given = _giver(asked, asked.node, MOST_STEPS) or (asked.frame.code, asked.node)
+    code, given = giver(asked, asked.node, MOST_STEPS) or (asked.frame.code, asked.node)
     is_default = code.source.nearest(ast.arguments, given) is not None
     statement = given if is_default else code.source.statement(given)
     if statement is None or statement is failing.source_node.statement:
@@ -145,7 +146,7 @@ def who_asked(asked: AskedDevice, failing: FailingFrame) -> tuple[Line, ...]:
     return (Line(sentence("label.created"), code.site_of(statement)),)
 
 
-def _giver(asked: AskedDevice, node: ast.AST, steps: int) -> _Origin | None:
+def giver(asked: AskedDevice, node: ast.AST, steps: int) -> _Origin | None:
     """Return the code that first named a device, from name to name: `device = args.device`, and that was "cuda:1"."""
     given = _of_attribute(asked, node.value, node.attr) if type(node) is ast.Attribute else _of_variable(asked, node)
     origin = next(given, None) if steps else None
@@ -153,16 +154,15 @@ def _giver(asked: AskedDevice, node: ast.AST, steps: int) -> _Origin | None:
         return None
     names = (each for each in nodes_of(ast.expr, origin[1]) if type(each) in (ast.Name, ast.Attribute))
     earlier = (each for each in names if not same_code(each, node) and asked.is_named_by(each))
-    return next(filter(None, (_giver(asked, each, steps - 1) for each in earlier)), origin)
+    return next(filter(None, (giver(asked, each, steps - 1) for each in earlier)), origin)
 
 
 def _of_variable(asked: AskedDevice, node: ast.AST) -> Iterator[_Origin]:
     """Yield what a variable, or one that an entry is of, was given last, by a loop, by default."""
     frame, name = asked.frame, variable([*chain(node)][-1]) if type(node) in (ast.Name, ast.Subscript) else ""
-    loops = [each for each in rounds(frame.source, frame.source_node.node) if name in assigned_names(each.target)]
     given = _values_of(frame, name)
-    for loop in loops:
-        given += [*_values_of(frame, variable(loop.iter)), loop.iter]
+    for iterated, _ in gone_through(frame.source, frame.source_node.node, name):
+        given += [*_values_of(frame, variable(iterated)), iterated]
     if name in parameters(frame.body) and not frame.bindings(name):
         given += [value for each, value in defaults(frame.function) if each == name]
     yield from ((frame.code, each) for each in given)

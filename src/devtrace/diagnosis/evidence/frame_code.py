@@ -11,11 +11,12 @@ from typing import Any
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
+from devtrace.diagnosis.evidence.lent_modules import hook_of
 from devtrace.diagnosis.evidence.source_text import stays_there
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.evidence.trait import Trait
-from devtrace.source import flow, kinds
-from devtrace.source.branches import was_passed_by
+from devtrace.source import defuse, kinds
+from devtrace.source.defuse import was_passed_by
 from devtrace.source.kinds import names_trait
 from devtrace.source.matching import (
     called_name,
@@ -28,10 +29,11 @@ from devtrace.source.matching import (
     names_in,
     nodes_of,
     only,
+    operands,
 )
 from devtrace.source.multi_value_expr import means_several
 from devtrace.source.object_walk import is_tensor, registered
-from devtrace.source.parsing import Source
+from devtrace.source.parsing import Source, own_name
 from devtrace.source.safe_values import MISSING, Scope, evaluate, is_around, returned_by_call, values, worth
 from devtrace.trace.ids import CallId, TensorId
 
@@ -110,13 +112,13 @@ class FailingFrame:
 
     def statements(self) -> Iterator[ast.stmt]:
         """Yield the body's own statements, not those of functions in it."""
-        return flow.statements(self.body)
+        return defuse.statements(self.body)
 
     def bindings(self, variable: str) -> list[ast.stmt]:
         """Return the statements up to the frame's line that give a variable its value, in order."""
-        if variable in flow.element_names(self.source, self.source_node.node):
+        if any(defuse.gone_through(self.source, self.source_node.node, variable, ast.comprehension)):
             return []
-        found = flow.bindings(self.source, self.body, variable)
+        found = defuse.bindings(self.source, self.body, variable)
         above = [each.statement for each in found if not each.is_inner and each.line <= self.line]
         queries, node, scope = self.moment.queries, self.source_node.node, self.scope()
         ran = set(queries.trace.sites.ints("line")[queries.sites_beside(self.code.site)].tolist())
@@ -126,14 +128,14 @@ class FailingFrame:
         """Return the variables that have a value above a line: parameters first."""
         code = self.moment.frames[self.number].f_code
         parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        given = [pair for each in flow.statements(self.body) for pair in flow.given_by(self.source, each)]
+        given = [pair for each in defuse.statements(self.body) for pair in defuse.given_by(self.source, each)]
         above = [path for path, each in given if each.line < before and path.isidentifier()]
         return list(dict.fromkeys((*parameters, *above, *code.co_freevars)))
 
     @property
     def own(self) -> str:
         """Return the name by which the frame's method knows its object: `self`; empty for no method."""
-        return flow.own_name(self.source, self.source_node.node)
+        return own_name(self.source, self.source_node.node)
 
     # Devices.
 
@@ -155,7 +157,7 @@ class FailingFrame:
             or self._device_global()
         )
         others = (name for name in known if name != self.own)
-        asked = named or self._device_of_any(known, is_tensor) or self._device_of_self()
+        asked = named or self._device_of_any(known, is_tensor) or self.device_of(self.own, self.variables.get(self.own))
         asked = asked or self._device_of_any(others, kinds.is_module)
         plain = self._literal if self._by.is_plain(self.expected_trait) else ""
         written = next(map(self.code.text, given), plain)
@@ -184,25 +186,21 @@ class FailingFrame:
     def _has_expected_trait(self, value: object) -> bool:
         return is_tensor(value) and self.moment.trait_of(value) == self.expected_trait
 
-    def _device_of_self(self) -> str:
-        module = self.variables.get(self.own)
-        for path, tensor in registered(module, depth=0) if kinds.is_module(module) else ():
-            if self._has_expected_trait(tensor):
-                return f"{self.own}.{path}.{self._by.name}"
-        return self.device_of(self.own, module)
-
     def device_of(self, code: str, value: object) -> str:
         """Return `x.device` for a live tensor or module on the expected device; empty for any other."""
         if self._has_expected_trait(value):
             return f"{code}.{self._by.name}"
+        hook = hook_of(value) if code != self.own else None
+        if hook is not None and not hook.stay:  # its parameters say where they wait
+            return f"{code}{hook.code}" if hook.code and hook.device == self.expected_trait else ""
         is_there = kinds.is_module(value) and self.moment.trait_of(value) == self.expected_trait
         return f"next({code}.parameters()).{self._by.name}" if is_there and not self._may_have_none(code) else ""
 
     def _may_have_none(self, variable: str) -> bool:
         """Return whether another module of a loop has no parameters: an activation in `for layer in net`."""
-        around = only(ast.For, self.source.ancestors(self.source_node.statement))
-        loops = (evaluate(each.iter, self.scope()) for each in around if variable in flow.binds(each))
-        return any(not any(registered(each)) for each in kinds.modules_in(next(loops, None)))
+        given = defuse.gone_through(self.source, self.source_node.node, variable)
+        whole = next((evaluate(iterated, self.scope()) for iterated, _ in given), None)
+        return any(not any(registered(each)) for each in kinds.modules_in(whole))
 
     def _device_of_called(self, near: ast.AST, before: int) -> str:
         """Return `next(self.net.parameters()).device` for an argument of `self.net(zeros(2))`."""
@@ -214,7 +212,7 @@ class FailingFrame:
 
     def _later(self, before: int) -> set[str]:
         """Return the names that get their first value at a line or below."""
-        return {name for each in self.statements() for name in flow.binds(each)}.difference(self.bound(before))
+        return {name for each in self.statements() for name in defuse.binds(each)}.difference(self.bound(before))
 
     def _unchanged(self, before: int) -> list[str]:
         """Return the variables that have their value above a line, too."""
@@ -222,7 +220,7 @@ class FailingFrame:
 
     def _device_global(self) -> str:
         """Return a global that names the expected device: one that the function reads, or a cell's `device`."""
-        own = {name for each in flow.statements(self.body) for name in flow.binds(each)} | set(self.bound(0))
+        own = {name for each in defuse.statements(self.body) for name in defuse.binds(each)} | set(self.bound(0))
         read = (name.id for name in nodes_of(ast.Name, self.body) if is_read(name))
         namespace = self.moment.frames[self.number].f_globals
         of_notebook = (self._by.name, self._by.name.upper()) if self.code.site.cell is not None else ()
@@ -235,7 +233,7 @@ class FailingFrame:
         return next((path for key, own in named if self._may_write(path := f"{variable}.{key}", own)), "")
 
     def _may_write(self, path: str, is_own: bool) -> bool:
-        return not is_own or any(flow.path_of(each) == path for each in nodes_of(ast.Attribute, self.source.tree))
+        return not is_own or any(defuse.path_of(each) == path for each in nodes_of(ast.Attribute, self.source.tree))
 
     def names_expected_trait(self, node: ast.expr) -> bool:
         """Return whether an expression, as far as look-ups and literals tell, names the expected device."""
@@ -341,7 +339,7 @@ class FailingFrame:
     def _operands(self) -> list[ast.expr]:
         """Return the operands of the line's operation; for a tuple or list its items, as it has no `.to()`."""
         node = self.source_node.node
-        given = [node.value] if isinstance(node, ast.AugAssign) else flow.operands(node)
+        given = [node.value] if isinstance(node, ast.AugAssign) else operands(node)
         return [part for each in given for part in listed(each) or [each]]
 
     def loads(self, path: ast.AST) -> list[ast.expr]:

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.accelerate_hooks import waits_elsewhere
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import Mismatch, combined, not_of_the_module, rarest_of_recent_ops, turned
@@ -22,11 +21,11 @@ from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source import kinds
-from devtrace.source.flow import defaults, path_of
-from devtrace.source.matching import called_name, calls_in, given_trait, keyword, match_code, only, owner_of
-from devtrace.source.parsing import NamedFunction
+from devtrace.source.defuse import path_of
+from devtrace.source.matching import called_name, calls_in, given_trait, keyword, match_code, nodes_of, only, owner_of
+from devtrace.source.parsing import NamedFunction, defaults
 from devtrace.source.safe_values import evaluate, instance_dict
-from devtrace.source.vocabulary import BY_NUMBER, is_move
+from devtrace.source.vocabulary import is_move
 from devtrace.trace.ids import TensorId
 
 
@@ -36,7 +35,7 @@ def intended(queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -
         return _among_accelerators(queries, moment, mismatch)
     if mismatch.odd_trait != HOST or move_of(queries, mismatch.odd_tensor) is not None:
         return mismatch
-    if any(waits_elsewhere(each, HOST) for each in moment.walk.objects.values()):
+    if moment.hooks:
         return mismatch  # modules that hooks take to the accelerator only wait on the CPU
     frames = FailingFrame.all_of(moment, HOST)
     named = [each for frame in frames for each in _named_by_variables(frame)]
@@ -103,18 +102,8 @@ def _came_by_one_word(queries: TraceQueries, rows: list[TensorId], files: list[s
     if site is None or found is None or site.file not in files:
         return False
     around, device = found.source.function(found.node) or found.source.tree, queries.device(rows[0])
-    written = [node for node in ast.walk(around) if _names(node, device)]
+    written = [node for node in nodes_of(ast.Constant, around) if node.value == device]
     return len(written) == 1 and written[0] in ast.walk(found.statement)
-
-
-def _names(node: ast.AST, device: str) -> bool:
-    """Return whether code is the literal of a device: `"cuda:1"`, or the number in `.cuda(1)`."""
-    match node:
-        case ast.Call(args=[ast.Constant(value=int() as number), *_]) if called_name(node) in BY_NUMBER:
-            return f"cuda:{number}" == device
-        case ast.Constant(value=text):
-            return bool(text == device)
-    return False
 
 
 def _asks_beside_a_default(queries: TraceQueries, mismatch: Mismatch) -> Site | None:

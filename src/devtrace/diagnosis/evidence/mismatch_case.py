@@ -6,21 +6,36 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from devtrace.diagnosis.evidence import modules
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.lent_modules import Hook
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.missed_moves import Ownership, PassingMove, find_ownership, find_passing_move
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import Origin, find_origin
 from devtrace.diagnosis.evidence.subject import Subject
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import MOVES, CauseSlug, Certainty
-from devtrace.source.matching import called_names, is_given, nodes_of
+from devtrace.source.matching import called_names
 from devtrace.source.vocabulary import MAKES
 from devtrace.trace.ids import NO_SITE, NO_TENSOR, SiteId, TensorId
 from devtrace.words.catalogue import sentence
+
+
+class AskedAtRest(NamedTuple):
+    """Call that `made` a tensor, the device that it was `given`, and where a module was asked for that."""
+
+    made: SourceNode
+    given: ast.expr
+    frame: FailingFrame | None
+    site: Site
+    text: str
+    hook: Hook
 
 
 @dataclass(frozen=True)
@@ -35,6 +50,7 @@ class Verdict:
     sent_by: Move | None = None  # the move that brought it to the odd device
     certainty: Certainty = "seen"
     others: int = 0  # the module's tensors on the expected device
+    asked: AskedAtRest | None = None  # the module whose device it got, while that waited elsewhere
     dropped: bool = False  # nobody kept the copy that `move` returned
 
     @property
@@ -119,23 +135,7 @@ class MismatchCase(Subject):
     @property
     def born(self) -> SiteId:
         """Site of its birth, or -1; where it was registered is none if it may have been made before."""
-        return NO_SITE if self._has_no_birth or self._is_older_than_its_line else super().born
-
-    @cached_property
-    def _is_older_than_its_line(self) -> bool:
-        """True if the failing line, by its source, only takes it from a variable.
-
-        A view by torch's own code on the way (`unsqueeze`) is no birth.
-        """
-        queries, names = self.queries, self.names
-        if not names or queries.certainty(self.row) == "seen":
-            return False
-        made = queries.source_node(super().born)
-        failed = queries.source_node(queries.op_user(self.op))
-        if made is None or failed is None or made.statement is not failed.statement:
-            return False
-        stored = {node.id for node in nodes_of(ast.Name, made.statement) if is_given(node)}
-        return all(name.references[0].text not in stored for name in names)
+        return NO_SITE if self._has_no_birth else super().born
 
     @property
     def was_registered_late(self) -> bool:

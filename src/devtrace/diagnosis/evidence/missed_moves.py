@@ -16,8 +16,8 @@ from devtrace.diagnosis.evidence.moves import Move, move_of, moves_from, moves_o
 from devtrace.diagnosis.evidence.origins import factory_call, lineage
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.source import kinds
-from devtrace.source.flow import LOOPS
-from devtrace.source.matching import alone, match_code, only, variable
+from devtrace.source.defuse import loops_around
+from devtrace.source.matching import alone, match_code, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import kept_defaults
 from devtrace.trace.ids import NO_SITE, ModuleId, OpId, TensorId
@@ -273,8 +273,7 @@ def _is_of_each_round(subject: Subject, move: Move) -> bool:
     moved = subject.queries.source_node(move.site)
     for frame, statement in filter(None, map(subject.binding_of, subject.names)):
         if moved is not None and moved.source is frame.source and moved.function is frame.function:
-            around = {id(each) for each in frame.source.ancestors(statement)}
-            return any(id(each) not in around for each in only(LOOPS, frame.source.ancestors(moved.node)))
+            return any(each not in loops_around(frame.source, statement) for each in moved.loops)
     return False
 
 

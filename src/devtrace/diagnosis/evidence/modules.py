@@ -50,7 +50,7 @@ def ops(queries: TraceQueries, module: ModuleId) -> Rows:
 
 
 def moves(queries: TraceQueries, module: ModuleId) -> list[Move]:
-    """Return the `.to()` and its kin of a module, or of one around it, the last one first."""
+    """Return the `.to()` and its kin of a module that ran, or of one around it, the last one first."""
     movable = around(queries, module)
     return [move for move in reversed(queries.trace.moves) if move.module.id in movable]
 

@@ -10,8 +10,8 @@ from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.slugs import Arrival
+from devtrace.source.defuse import path_of
 from devtrace.source.element_types import FROM_ARRAYS
-from devtrace.source.flow import operands, own_name, path_of
 from devtrace.source.matching import (
     called_name,
     called_names,
@@ -23,10 +23,11 @@ from devtrace.source.matching import (
     match_code,
     nodes_of,
     only,
+    operands,
     owner_of,
     same_code,
 )
-from devtrace.source.parsing import FunctionNode, Source, kept_with_source
+from devtrace.source.parsing import FunctionNode, Source, kept_with_source, own_name
 from devtrace.source.vocabulary import LIKE_DATA, MAKES, MAKES_ON_HOST, full_name, is_move
 from devtrace.trace.ids import NO_TENSOR, OpId, SiteId, TensorId
 

@@ -12,11 +12,11 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.findings import Site
-from devtrace.source.flow import ASSIGNMENTS, Binding, bindings, binds, given_by, parameters, statements, targets
+from devtrace.source.defuse import ASSIGNMENTS, Binding, bindings, binds, given_by, statements, targets
 from devtrace.source.kinds import users_file
 from devtrace.source.live_objects import CellText
 from devtrace.source.matching import called_names, listed, names_in, nodes_of, only
-from devtrace.source.parsing import Source, parse, read
+from devtrace.source.parsing import Source, parameters, parse, read
 from devtrace.source.safe_values import classes_of, code_in
 from devtrace.source.user_code import owner_of
 from devtrace.trace.ids import SiteId, TensorId

@@ -18,6 +18,7 @@ from devtrace.diagnosis.evidence.trait import DEVICE, Trait
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Certainty
 from devtrace.source import parsing
+from devtrace.source.defuse import loops_around
 from devtrace.source.live_objects import Evidence
 from devtrace.source.parsing import FunctionNode, Source, Span
 from devtrace.source.snapshot import Snapshot
@@ -50,6 +51,11 @@ class SourceNode(NamedTuple):
     def function(self) -> FunctionNode | None:
         """Return the function around the site; None in a cell or a file itself."""
         return self.source.function(self.node)
+
+    @property
+    def loops(self) -> list[ast.For | ast.AsyncFor | ast.While]:
+        """Return the loops around the site in its function, innermost first."""
+        return loops_around(self.source, self.node)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from devtrace.diagnosis.slugs import Arrival
-from devtrace.source.flow import path_of
+from devtrace.source.defuse import path_of
 from devtrace.source.matching import match_code
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import Scope

@@ -13,7 +13,7 @@ from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import Anchor, OwnLines, Proposal, Within, statements_above, that_ran
 from devtrace.diagnosis.fixes.fix import Fix, frame_at, names_device, odd_rows
 from devtrace.source import kinds
-from devtrace.source.flow import path_of, targets
+from devtrace.source.defuse import path_of, targets
 from devtrace.source.matching import assigned_names, called_names, calls_in, match_code, names_in, same_code, variable
 from devtrace.source.object_walk import is_tensor, members
 

@@ -16,7 +16,7 @@ from devtrace.diagnosis.fixes.fix import Fix, is_assignable, reads, registering_
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.fixes.replay import is_combined
 from devtrace.source import kinds
-from devtrace.source.flow import LOOPS, targets, values_given
+from devtrace.source.defuse import loops_around, targets, values_given
 from devtrace.source.matching import assigned_names, called_name, match_code, nodes_of, only
 from devtrace.source.object_walk import items_of
 from devtrace.source.parsing import parse
@@ -183,9 +183,9 @@ def _is_made_anew(anchor: Anchor) -> bool:
     Lines beside it may move what they make all the same.
     """
     source = anchor.code.source
-    is_in_loop = any(only(LOOPS, source.ancestors(anchor.statement)))
     calls = nodes_of(ast.Call, *source.block(anchor.statement))
-    return is_in_loop and called_name(anchor.node) in MAKES and not any(is_move(called_name(each)) for each in calls)
+    is_anew = called_name(anchor.node) in MAKES and loops_around(source, anchor.statement) != []
+    return is_anew and not any(is_move(called_name(each)) for each in calls)
 
 
 def _bound(case: MismatchCase, names: list[AccessPath]) -> Iterator[tuple[AccessPath, FailingFrame, Anchor]]:

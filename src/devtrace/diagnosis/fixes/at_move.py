@@ -14,9 +14,10 @@ from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal,
 from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, is_assignable, names_device, registering_root, suggested
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.source import kinds
-from devtrace.source.flow import parameters, targets
+from devtrace.source.defuse import targets
 from devtrace.source.matching import called_name, is_literal, keyword, match_code, nodes_of, owner_of, star_at, variable
 from devtrace.source.object_walk import groups_of, is_tensor, items_of, members, states_of
+from devtrace.source.parsing import parameters
 from devtrace.source.safe_values import MISSING, attribute, constructor_fields, evaluate
 from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence

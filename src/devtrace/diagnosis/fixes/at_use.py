@@ -5,25 +5,28 @@ import itertools
 from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence import origins
+from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import written_into
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.trace_queries import HOST
+from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.fix import (
     Fix,
     Moved,
     failing_frame,
+    is_assignable,
     odd_expression,
     odd_rows,
     registering_root,
     siblings_of_odd_trait,
 )
 from devtrace.diagnosis.fixes.replay import is_combined
-from devtrace.source.flow import COMPREHENSIONS
+from devtrace.source.defuse import COMPREHENSIONS
 from devtrace.source.matching import calls_in, is_step, match_code, nodes_of, same_code, variable
 from devtrace.source.multi_value_expr import code_run_by, returned_by
-from devtrace.source.object_walk import items_of
+from devtrace.source.object_walk import is_tensor, items_of
 from devtrace.source.safe_values import evaluate, values
 
 
@@ -87,9 +90,8 @@ def _made_alike(frame: FailingFrame, node: ast.expr) -> Iterator[ast.Call]:
 def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
     code, by = code_run_by(call.func, frame.scope()), frame.moment.queries.by
     returned = list(returned_by(code)) if code is not None else []
-    made = [(calls_in(value) if value is not None else (), source) for source, value in returned]
-    are_new = (any(origins.is_factory_without(by, x, source) for x in calls) for calls, source in made)
-    return bool(made) and all(are_new)
+    are_new = (any(origins.is_factory_without(by, x, source) for x in calls_in(value)) for source, value in returned)
+    return bool(returned) and all(are_new)
 
 
 def _takes_the_work_away(case: MismatchCase) -> bool:
@@ -139,12 +141,27 @@ def move_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
     That cell may come before the one that has the device.
     """
+    for name, anchor, at in _of_other_cells(case):
+        if (root := registering_root(name)) is not None:
+            yield from Proposal(anchor, OwnLines.of(root)).fixes("fixed.above-line", anchor.moved(case, root), site=at)
+
+
+def move_kept_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
+    """So with what no module registers: `net.hidden = [each.to(device) for each in net.hidden]`."""
+    for name, anchor, at in _of_other_cells(case):
+        rows = [*odd_rows(case, name.last.value), *case.mismatch.others_of_odd_trait]
+        parts = (name.prefix(length) for length in range(2, len(name.references) + 1))
+        for part in filter(is_assignable, parts if registering_root(name) is None else ()):
+            value, names = part.last.value, [part, *siblings_of_odd_trait(case, part)]
+            change = OwnLines.of(*names) if is_tensor(value) else EachOf(part.code or "", value)
+            yield from Proposal(anchor, change).fixes("fixed.above-line", anchor.moved_rows(case, rows), site=at)
+
+
+def _of_other_cells(case: MismatchCase) -> Iterator[tuple[AccessPath, Anchor, Site]]:
+    """Yield the names whose object another cell made, each with the place above the failing statement of a cell."""
     frames = FailingFrame.all_of(case.moment, case.expected_trait)
     cells = [frame for frame in frames if frame.function is None and frame.code.site.cell is not None]
     for name, frame in itertools.product(case.names, cells):
-        root, text = registering_root(name), name.texts[0]
-        if frame.variables.get(text) is not name.objects[0] or frame.bindings(text) or root is None:
-            continue
-        anchor = Anchor(frame.code, frame.source.outermost(frame.source_node.statement), "above", frame)
-        site = frame.code.site_of(anchor.node)
-        yield from Proposal(anchor, OwnLines.of(root)).fixes("fixed.above-line", anchor.moved(case, root), site=site)
+        if frame.variables.get(name.texts[0]) is name.objects[0] and not frame.bindings(name.texts[0]):
+            statement = frame.source.outermost(frame.source_node.statement)
+            yield name, Anchor(frame.code, statement, "above", frame), frame.code.site_of(statement)

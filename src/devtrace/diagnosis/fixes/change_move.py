@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.changes import Anchor, moving, rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, made_at, suggested
 from devtrace.source import kinds
-from devtrace.source.flow import binds, moves_itself, path_of, statements, targets
+from devtrace.source.defuse import binds, moves_itself, path_of, statements, targets
 from devtrace.source.matching import (
     alone,
     assigned_names,
@@ -73,11 +73,9 @@ def _dropped_likewise(found: SourceNode, frame: FailingFrame) -> Iterator[tuple[
 
 def _is_loop_variable(found: SourceNode, node: ast.expr, frame: FailingFrame | None) -> bool:
     """Return whether it is the variable of a loop that has ended: a new value for it would not reach the list."""
-    source = found.code.source
-    loops = [*only(ast.For, source.ancestors(found.statement))]
-    if frame is not None and frame.source is source:
-        loops = [loop for loop in loops if loop not in source.ancestors(frame.source_node.statement)]
-    return any(variable(node) in assigned_names(loop.target) for loop in loops)
+    running = [*frame.source.ancestors(frame.source_node.statement)] if frame is not None else []
+    ended = (loop for loop in only(ast.For, found.loops) if loop not in running)
+    return any(variable(node) in assigned_names(loop.target) for loop in ended)
 
 
 def leave_out_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:

@@ -29,8 +29,8 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.findings import Edit, Site
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source import kinds
+from devtrace.source.defuse import Block, loops_round, values_given
 from devtrace.source.element_types import CASTS
-from devtrace.source.flow import LOOPS, values_given
 from devtrace.source.matching import only, run_names
 from devtrace.source.object_walk import is_tensor, items_of
 from devtrace.trace.ids import OpId, TensorId
@@ -38,7 +38,6 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 Kind = Literal["below", "above", "top", "at"]
-Block = ast.For | ast.AsyncFor | ast.With | ast.AsyncWith
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,6 @@ class Anchor:
         """Return the expected device as code here writes it."""
         if self.frame is None:
             return ""
-        if self.kind == "at":
-            return self.frame.device_code(self.code.source.span(self.statement).line, self.node)
         return self.frame.device_code(self.line + 1)
 
     def edit(self, *texts: str) -> Edit | None:
@@ -129,9 +126,8 @@ def that_ran(frame: FailingFrame, site: Site) -> Iterator[ast.stmt]:
     here, span = frame.code.site, frame.source.span
     makers = {maker_at(replace(site, function=each)) for each in site.function.split(".<locals>.")}
     is_here = (here.file, here.cell_id) == (site.file, site.cell_id)
-    around = only(LOOPS, frame.source.ancestors(frame.source_node.node))
-    in_loops = {id(each) for loop in around for each in ast.walk(loop)}
-    below = (each for each in _simple(frame) if span(each).line > frame.line and id(each) in in_loops)
+    later = (each for each in _simple(frame) if span(each).line > frame.line)
+    below = (each for each in later if loops_round(frame.source, each, frame.line))
     for each in (*statements_above(frame), *below):
         if (is_here and span(each).line <= site.line <= span(each).end_line) or makers & run_names(each):
             yield each

@@ -17,12 +17,12 @@ from devtrace.diagnosis.evidence.source_text import newest_first
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import frame_at
 from devtrace.source import kinds
-from devtrace.source.flow import binds, own_name, parameters
+from devtrace.source.defuse import binds
 from devtrace.source.kinds import names_trait
 from devtrace.source.live_objects import CellText
 from devtrace.source.matching import assigned_names, chain, names_in, variable
 from devtrace.source.object_walk import registered
-from devtrace.source.parsing import NamedFunction, Source
+from devtrace.source.parsing import NamedFunction, Source, own_name, parameters
 from devtrace.source.safe_values import Scope, classes_of, evaluate, full_name_of, instance_dict
 from devtrace.trace.ids import OpId, SiteId
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.accelerate_hooks import is_dispatched
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.lent_modules import goes_as_a_whole
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Choice, Edit
@@ -92,8 +92,8 @@ def siblings_of_odd_trait(case: MismatchCase, name: AccessPath) -> Iterator[Acce
 
 
 def registering_root(name: AccessPath) -> AccessPath | None:
-    """Return the outermost module that registers the named object and is not dispatched to several devices."""
-    whole = (index for index, module in name.modules() if name.registered_from(index) and not is_dispatched(module))
+    """Return the outermost module that registers the named object and goes as a whole, for good."""
+    whole = (index for index, module in name.modules() if name.registered_from(index) and goes_as_a_whole(module))
     return next((name.prefix(index + 1) for index in whole), None)
 
 

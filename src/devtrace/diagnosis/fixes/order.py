@@ -15,13 +15,14 @@ from typing import Final, get_args
 
 from devtrace.diagnosis.fixes import at_attachment, at_binding, at_move, at_use, change_move
 from devtrace.diagnosis.fixes.fix import Ranked
-from devtrace.diagnosis.fixes.pass_device_to_factory import move_in_package, pass_device_to_factory
+from devtrace.diagnosis.fixes.pass_device_to_factory import ask_the_hook, move_in_package, pass_device_to_factory
 from devtrace.diagnosis.fixes.register_on_module import move_what_a_package_keeps, register_on_module
 from devtrace.diagnosis.slugs import MOVES, CauseSlug
 from devtrace.features import find
 
 EVERY: Final[tuple[CauseSlug, ...]] = get_args(CauseSlug)
 _OF_DEVICES: Final = (
+    Ranked(ask_the_hook, ("asked-at-rest",), "the line stays, and asks what it meant to ask"),
     Ranked(change_move.keep_moved_result, ("never-moved",), "the move is there, and only its result was lost"),
     Ranked(change_move.copy_after_move, ("stale-copy",), "two lines change their order, and nothing is added"),
     Ranked(
@@ -73,6 +74,7 @@ _OF_DEVICES: Final = (
     Ranked(at_use.move_at_use, EVERY, "it mends the line, in each run of it anew"),
     Ranked(at_use.move_before_update, EVERY, "what is updated in place stays where it is put"),
     Ranked(at_use.move_each_before_use, EVERY, "a list that the line reads as a whole has no expression for each part"),
+    Ranked(at_use.move_kept_above_in_cell, EVERY, "another cell's object keeps it, and no expression of a line is it"),
     Ranked(at_move.move_what_it_missed, EVERY, "it is far from where it fails, and goes where its module went"),
 )
 

@@ -9,7 +9,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import rewritten
-from devtrace.diagnosis.fixes.fix import Fix, made_at
+from devtrace.diagnosis.fixes.fix import Fix, Moved, made_at
 from devtrace.source.matching import called_name, calls_in, keyword, same_code
 from devtrace.source.parsing import Source
 from devtrace.words.catalogue import sentence
@@ -73,6 +73,21 @@ def _without_device(by: Trait, statement: ast.stmt, call: ast.Call, source: Sour
             inside = any(node in ast.walk(other) or other in ast.walk(node) for other in found)
             found += [] if inside else [node]
     return found
+
+
+def ask_the_hook(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `device=encoder.device` into `device=encoder._hf_hook.execution_device` where the tensor was made."""
+    if verdict.asked is None or verdict.module is None or case.queries.package(case.queries.op_site(case.origin.op)):
+        return
+    made, given, frame, *_, hook = verdict.asked
+    paths = case.moment.whole_walk.names(verdict.module.last.value) if frame is not None else []
+    here = frame.number if frame is not None else -1
+    names = [name for name in paths if name.frame == here or name.references[0].kind == "global"]
+    known = frame.device_code(made.source.span(given).line, made.node) if frame is not None else ""
+    device = next((f"{name.code}{hook.code}" for name in names if name.code and hook.code), known)
+    moved = [*made_at(case, lambda each: each.statement is made.statement)] or [Moved(case.row, case.op)]
+    code = device or case.queries.by.literal(made.source, hook.device)
+    yield from rewritten(made.code, {given: code}, "fixed.ask-hook", moved, shown=code)
 
 
 def move_in_package(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:

@@ -1,6 +1,6 @@
 """What is asked of an edit that nobody has run: it can be typed where it is, and the failing op runs with it.
 
-    each name in it has a value at its line             source/flow.py
+    each name in it has a value at its line             source/defuse.py
     what it moves was there when its line ran           `Moved.since`, and the tensor's birth
     nothing below writes into what it replaces          a copy would change, and not what is kept
     it does not replace what an optimizer trains        a leaf that requires a gradient stays a leaf
@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from devtrace.diagnosis.edits import Edited
-from devtrace.diagnosis.evidence.accelerate_hooks import waits_elsewhere
 from devtrace.diagnosis.evidence.execution_order import led_to, run_by
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
@@ -24,10 +23,10 @@ from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.source import kinds
-from devtrace.source.flow import bindings, element_names, is_bound, is_written_in, parameters, statements, values_given
+from devtrace.source.defuse import bindings, gone_through, is_bound, is_written, statements, values_given
 from devtrace.source.matching import called_name, chain, is_given, is_read, is_step, match_code, only, variable
 from devtrace.source.object_walk import registered
-from devtrace.source.parsing import Source, Span
+from devtrace.source.parsing import Source, Span, parameters
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.source.vocabulary import is_move
 from devtrace.trace.ids import OpId
@@ -58,7 +57,7 @@ def unwritable(moment: FailingMoment, edit: Edit, since: OpId) -> str:
         return "an attribute has no value at its line"
     asked = filter(None, (match_code("next($x.parameters()).$device", path) for path in new))
     modules = [evaluate(each["x"], Scope(running, namespace)) for each in asked]
-    if any(_moves_later(moment, each, since) or waits_elsewhere(each, moment.trait_of(each)) for each in modules):
+    if any(_moves_later(moment, each, since) for each in modules):
         return "the device that it reads is another one yet"
     moves = moment.queries.move_methods
     found = (match_code("$target = $x.$move(...)", statement) for statement in edited.statements())
@@ -100,7 +99,8 @@ def _has_value(path: ast.expr, after: Source, running: dict[str, Any], namespace
     *inner, root = chain(path)
     if not (name := variable(root)) or any(map(called_name, inner)):
         return True  # an attribute of what a call returns
-    return name in element_names(after, root) or is_bound(name, after, root, running, namespace)
+    is_of_element = any(gone_through(after, root, name, ast.comprehension))
+    return is_of_element or is_bound(name, after, root, running, namespace)
 
 
 def _is_given_later(moment: FailingMoment, edited: Edited, path: ast.expr, scope: Scope) -> bool:
@@ -125,10 +125,10 @@ def _is_given_later(moment: FailingMoment, edited: Edited, path: ast.expr, scope
 
 def _is_set_below(target: ast.expr, source: Source) -> bool:
     """Return whether a later line of the function assigns the same attribute or item, other than by `+=`."""
-    body, step, line = source.function(target) or source.tree, _last_step(target), source.span(target).end_line
+    body, line = source.function(target) or source.tree, source.span(target).end_line
     stored = (node for node in ast.walk(body) if is_step(node) and is_given(node) and source.span(node).line > line)
     anew = (node for node in stored if not isinstance(source.parent(node), ast.AugAssign))
-    return is_step(target) and any(_last_step(node) == step for node in anew)
+    return is_step(target) and any(ast.unparse(node) == ast.unparse(target) for node in anew)
 
 
 def _changes_a_copy(edited: Edited) -> bool:
@@ -143,8 +143,8 @@ def _changes_a_copy(edited: Edited) -> bool:
         below = [each for each in statements(body) if source.span(each).line > edited.last]
         for name, value in values_given(source, statement).items():
             call = match_code("$x.$move(...)", value)
-            is_moved = call is not None and is_move(call["move"])
-            if call is not None and is_moved and _is_kept(source, body, call["x"], name) and is_written_in(below, name):
+            is_kept = call is not None and is_move(call["move"]) and _is_kept(source, body, call["x"], name)
+            if is_kept and any(is_written(node, name) for each in below for node in ast.walk(each)):
                 return True
     return False
 
@@ -158,11 +158,6 @@ def _is_kept(source: Source, body: ast.AST, moved: ast.expr, name: str) -> bool:
     if above:
         return above[-1].loops or is_step(above[-1].own)
     return name in parameters(body)
-
-
-def _last_step(node: ast.AST) -> str:
-    """Return `.grad` of `w.grad`, and `[0]` of `rows[0]`."""
-    return f".{node.attr}" if isinstance(node, ast.Attribute) else f"[{ast.unparse(getattr(node, 'slice', node))}]"
 
 
 def all_moved(fixes: Iterable[Fix]) -> tuple[Moved, ...]:

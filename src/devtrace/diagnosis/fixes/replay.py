@@ -24,8 +24,7 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.evidence.torchs_sentences import LENGTHS_ON_HOST, PINNING
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.fixes.fix import Moved, failing_frame
-from devtrace.source.flow import operands
-from devtrace.source.matching import called_name, only, owner_of
+from devtrace.source.matching import called_name, only, operands, owner_of
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import evaluate, values
 from devtrace.source.vocabulary import FACTS, TAKES_VALUES, leaves_device

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from devtrace.diagnosis.edits import merged
-from devtrace.diagnosis.evidence.accelerate_hooks import owner_without_data
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
@@ -60,17 +59,19 @@ class Search:
             return Fix(sentence("fixed.for-replicas"))
         if case.mismatch.of == "gradient":
             return Fix(sentence("fixed.for-gradient", expected=case.expected_trait))
-        if case.odd_trait == META:
-            owner = owner_without_data(case)  # while it runs, its hook has its data
-            for_offloaded = sentence("fixed.for-offloaded", module=owner.code or "") if owner is not None else ""
+        is_at_rest = self.verdict.cause == "asked-at-rest"
+        if is_at_rest and self.verdict.asked is None:
+            return Fix(sentence("fixed.for-hook", module=self.verdict.module_text))
+        if case.odd_trait == META and not is_at_rest:
             there = next(pass_device_to_factory(case, self.verdict), None)
-            return there or Fix(for_offloaded or sentence("fixed.for-meta"))
+            return there or Fix(sentence("fixed.for-meta"))
         if "complex" in case.odd_trait and "complex" not in case.expected_trait:
             return Fix(sentence("fixed.for-complex"))
         advice = sentence(ADVICE[self.verdict.cause], expected=case.expected_trait)
         most = MOST_CHOICES if OWN_PACKAGES in os.environ else 1  # which a round of `devtrace fix` has, and may need
-        found = {fix.edits: fix for fix in itertools.islice(self._whole(), most)}
-        first, *others = found.values() or [Fix(advice)]
+        whole, words = itertools.tee(self._whole())  # in words: what is a package's line is not the user's to change
+        found = {fix.edits: fix for fix in itertools.islice((each for each in whole if each.edits), most)}
+        first, *others = found.values() or [next(words, Fix(advice))]
         alike = (each for each in others if each.trains or not first.trains)  # no other could stand for its training
         return replace(first, others=tuple(Choice(each.help, each.edits) for each in alike))
 

@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.causes import ordered
+from devtrace.diagnosis.causes.asked_at_rest import hooked
 from devtrace.diagnosis.causes.ordered import find_verdict
 from devtrace.diagnosis.evidence import modules
-from devtrace.diagnosis.evidence.accelerate_hooks import owner_with_hook
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
@@ -277,7 +277,8 @@ def _intent(case: MismatchCase, verdict: Verdict) -> str:
 
 def _hook(case: MismatchCase) -> str:
     """Say that a hook of the module that owns the tensor brought the others to where they are."""
-    owner = owner_with_hook(case) if case.mismatch.of == "inputs" and case.odd_trait != META else None
+    found = hooked(case) if case.mismatch.of == "inputs" and case.odd_trait != META else ()
+    owner = next((owner for _, owner, hook in found if hook.stay and hook.device == case.expected_trait), None)
     return sentence("mismatch.hook", module=owner.text, expected=case.expected_trait) if owner is not None else ""
 
 

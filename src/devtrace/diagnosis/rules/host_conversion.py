@@ -5,6 +5,8 @@ plt.plot(losses.cpu().numpy())      # good
 """
 
 import ast
+import itertools
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +22,6 @@ from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.changes import rewritten
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.source import kinds
-from devtrace.source.flow import operands
 from devtrace.source.matching import (
     called_name,
     calls_in,
@@ -31,11 +32,12 @@ from devtrace.source.matching import (
     match_code,
     nodes_of,
     only,
+    operands,
     owner_of,
     written_out,
 )
 from devtrace.source.object_walk import is_tensor
-from devtrace.source.safe_values import MISSING, evaluate, values
+from devtrace.source.safe_values import MISSING, Scope, evaluate, index_of, values
 from devtrace.source.vocabulary import FACTS, READS, TAKES_VALUES, is_move, leaves_device, package
 from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
 from devtrace.words.catalogue import sentence, unnamed
@@ -115,8 +117,9 @@ class _Conversion:
         made, inputs = self._made_in_the_line.values(), self.queries.inputs(self.op)
         rows = [*self._of_given(), *made, *inputs] if self.given is not None else [*inputs, *made]
         if self.frame is not None and not self._is_a_calls_own:
-            read = values(self.code, self.frame.source, self.frame.scope())
-            rows += [self.moment.row(each.value) for each in read]
+            read = [each.value for each in values(self.code, self.frame.source, self.frame.scope())]
+            listed = (_items(each, self.frame.scope()) for each in only(ast.expr, operands(self.code)))
+            rows += [self.moment.row(each) for each in (*read, *itertools.chain.from_iterable(listed))]
         found = next((row for row in rows if row is not None and self.queries.device(row) != HOST), NO_TENSOR)
         return self._of_the_data(found) if self.taker is PINNED and found >= 0 else found
 
@@ -139,9 +142,9 @@ class _Conversion:
     def _of_given(self) -> Iterator[TensorId | None]:
         if self.given is None or self.frame is None:
             return
-        value = evaluate(self.given, self.frame.scope())
-        if is_tensor(value):
-            yield self.moment.row(value)
+        value, items = evaluate(self.given, self.frame.scope()), _items(self.given, self.frame.scope())
+        if is_tensor(value) or items:
+            yield from map(self.moment.row, items or [value])
         elif isinstance(self.given, ast.Call | ast.BinOp) and self.op > 0 and self.queries.evidence.saw_ops:
             yield from self.queries.outputs(OpId(self.op - 1))
 
@@ -185,8 +188,7 @@ class _Conversion:
         return taken or ({node: frame.code.called_on(node, self._way(node, frame))} if node is not None else {})
 
     def _brought(self, node: ast.expr, frame: FailingFrame) -> Iterator[tuple[ast.AST, str]]:
-        value, parts = evaluate(node, frame.scope()), written_out(node)
-        items = value if type(value) in (list, tuple) else ()
+        items, parts = _items(node, frame.scope()), written_out(node)
         is_list = any(map(self._is_on_a_device, items)) and all(map(is_tensor, items))
         if is_list or (called_name(node) in _LISTS and node is self.node):
             way = _DETACHED if any(map(kinds.requires_grad, items)) else _PLAIN
@@ -277,3 +279,17 @@ class _Conversion:
         if self.frame is None or pinned is None:
             return Fix(sentence("fixed.no-pinning"))
         return next(rewritten(self.frame.code, {pinned: "False"}, "fixed.no-pinning"))
+
+
+def _items(node: ast.expr, scope: Scope) -> list[object]:
+    """Return the items of a list in code, also of `losses[-10:]`, `list(losses)` and `train + test`."""
+    match node:
+        case ast.Subscript(value=whole, slice=ast.Slice() as part):
+            bounds = (index_of(each, scope) if each else None for each in (part.lower, part.upper, part.step))
+            return _items(whole, scope)[slice(*(each if type(each) is int else None for each in bounds))]
+        case ast.Call(args=[whole], keywords=[]) if called_name(node) in _LISTS:
+            return _items(whole, scope)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return [*_items(left, scope), *_items(right, scope)]
+    value = evaluate(node, scope)
+    return [*value] if type(value) in (list, tuple, deque) else []

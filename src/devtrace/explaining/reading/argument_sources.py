@@ -13,8 +13,8 @@ from devtrace.explaining.reading.returned_calls import run_around
 from devtrace.explaining.reading.values import Activation, Definition, KnownValue, item_of
 from devtrace.explaining.stack import CALLS_OF_MODULES, HOOKED_CALL
 from devtrace.recording.context.module_tree import class_attribute, is_module
-from devtrace.source.flow import defaults, parameters
 from devtrace.source.matching import called_name, hands_on, may_be_text, star_at
+from devtrace.source.parsing import defaults, parameters
 from devtrace.source.safe_values import MISSING, evaluate, kept_defaults, with_wrapped
 from devtrace.source.vocabulary import FACTS
 

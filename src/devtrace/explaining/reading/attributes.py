@@ -27,13 +27,14 @@ from devtrace.explaining.reading.values import Activation, Bound, Definition, Kn
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, class_name, is_module
 from devtrace.runtime.quiet import gradient_of
-from devtrace.source.flow import FUNCTIONS, bindings, moves_itself, statements, targets
+from devtrace.source.defuse import bindings, moves_itself, statements, targets
 from devtrace.source.matching import alone, called_name, calls_in, match_code, may_be_text, nodes_of, owner_of
+from devtrace.source.parsing import FunctionNode
 from devtrace.source.safe_values import MISSING, attribute, class_dict, classes_of, constructor_fields, evaluate
 from devtrace.source.vocabulary import PARTS
 
 _GIVES_BY_NAME: Final = frozenset({"setattr", "register_buffer", "register_parameter"})
-_MAY_NOT_RUN: Final = (ast.If, ast.IfExp, ast.BoolOp, ast.ExceptHandler, *FUNCTIONS)
+_MAY_NOT_RUN: Final = (ast.If, ast.IfExp, ast.BoolOp, ast.ExceptHandler, FunctionNode)
 
 
 class Called(NamedTuple):

@@ -31,7 +31,7 @@ from devtrace.recording.columns.operator_info import COMPUTE, COPY, CREATE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.runtime.quiet import device_of, dtype_of
 from devtrace.source.element_types import is_cast
-from devtrace.source.matching import called_name, hands_on, match_code, owner_of, variable
+from devtrace.source.matching import called_name, hands_on, match_code, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import MISSING, constructor_fields
 from devtrace.source.user_code import is_torch_or_ours
@@ -259,10 +259,6 @@ def _call_builtin(reader: Reader, node: ast.Call, activation: Activation) -> Val
     """Return `getattr(owner, "name")`, and what `next(iterator)` gives."""
     if getattr(node.func, "id", "") == "next":
         made = node.args[0] if node.args else None
-        owner = reader.known(owner_of(made), activation)
-        if is_module(owner):
-            first = next((tensor for _, tensor in registered(owner)), None)
-            return reader.value(first) if first is not None else None
         return reader.part(reader.see(made, activation), (0,), node, activation)
     if len(node.args) < 2:
         return None

@@ -15,11 +15,10 @@ from devtrace.explaining.reading.values import Activation, Definition, KnownValu
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import device_of, is_tensor
-from devtrace.source.branches import truth
-from devtrace.source.comprehension_iteration import contents
-from devtrace.source.flow import operands, statements, targets
-from devtrace.source.matching import called_name, listed, variable
-from devtrace.source.safe_values import MISSING, item
+from devtrace.source.comprehension_iteration import turns
+from devtrace.source.defuse import statements, targets
+from devtrace.source.matching import called_name, listed, operands
+from devtrace.source.safe_values import MISSING, item, truth
 from devtrace.source.vocabulary import OPERATORS, torch_name
 
 
@@ -37,15 +36,6 @@ def computed(
 
 def read_operation(reader: Reader, node: ast.expr, activation: Activation) -> Value | None:
     return computed(reader, asked(node), node, operands(node), activation)
-
-
-def read_binary(reader: Reader, node: ast.BinOp, activation: Activation) -> Value | None:
-    """Return the result of an operator on tensors; of two known texts or numbers their sum."""
-    made = read_operation(reader, node, activation)
-    if made or not isinstance(node.op, ast.Add):
-        return made
-    left, right = reader.known(node.left, activation), reader.known(node.right, activation)
-    return KnownValue(left + right) if type(left) is type(right) and type(left) in (str, int) else None
 
 
 def asked(node: ast.AST) -> str:
@@ -96,17 +86,11 @@ def read_dict(reader: Reader, node: ast.Dict, activation: Activation) -> Value |
 
 def read_comprehension(reader: Reader, node: Any, activation: Activation) -> Value | None:
     """Return the elements for a live sequence; else a sequence of one element, which stands for all."""
-    found = [reader.see(node.elt, run) for run in _turns(reader, node, activation) or [activation]]
+    scope, parts, runs = activation.scope, node.generators, [activation]
+    if scope is not None and activation.line == activation.now and not any(each.ifs for each in parts):
+        runs = [replace(activation, scope=scope.having(turn)) for turn in islice(turns(parts, scope), MOST_ITEMS)]
+    found = [reader.see(node.elt, run) for run in runs]
     return Several(tuple(found)) if any(value is not None for value in found) else None
-
-
-def _turns(reader: Reader, node: Any, activation: Activation) -> list[Activation]:
-    """Return the iterations of a comprehension at a live frame's line, if it goes through a live sequence."""
-    scope, (generator, *more) = activation.scope, node.generators
-    if scope is None or activation.line != activation.now or more or generator.ifs or not variable(generator.target):
-        return []
-    items = islice(contents(reader.known(generator.iter, activation)), MOST_ITEMS)
-    return [replace(activation, scope=scope.having({generator.target.id: each})) for each in items]
 
 
 def read_text(reader: Reader, node: ast.JoinedStr, activation: Activation) -> Value | None:

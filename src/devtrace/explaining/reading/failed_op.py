@@ -18,8 +18,8 @@ from devtrace.explaining.reading.values import Activation, TensorValue
 from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.runtime.quiet import device_of, gradient_of, is_leaf
-from devtrace.source.flow import operands, statements
-from devtrace.source.matching import called_name, calls_in, is_given, match_code
+from devtrace.source.defuse import statements
+from devtrace.source.matching import called_name, calls_in, is_given, match_code, operands
 
 UNKNOWN: Final = ""
 _UNREAD: Final = (ast.Call, ast.Attribute, ast.Subscript, ast.BinOp, ast.Name)

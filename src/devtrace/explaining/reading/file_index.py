@@ -7,7 +7,7 @@ from typing import Any
 
 from devtrace.recording.columns import sites
 from devtrace.runtime.tracebacks import codes_in
-from devtrace.source.flow import path_of
+from devtrace.source.defuse import path_of
 from devtrace.source.matching import called_name, calls_in, match_code
 from devtrace.source.parsing import Source, Span, kept_with_source
 

@@ -16,7 +16,7 @@ from devtrace.explaining.reading.returned_calls import (
 )
 from devtrace.explaining.reading.values import Activation, Definition, KnownValue, Several, Value
 from devtrace.runtime.torch_names import take
-from devtrace.source.flow import statements
+from devtrace.source.defuse import statements
 from devtrace.source.matching import match_code
 from devtrace.source.object_walk import hooks_of
 

@@ -18,29 +18,26 @@ from devtrace.explaining.reading.values import END, Activation, Definition, Know
 from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import is_module
 from devtrace.source import parsing
-from devtrace.source.comprehension_iteration import contents
-from devtrace.source.flow import (
-    COMPREHENSIONS,
-    FUNCTIONS,
+from devtrace.source.comprehension_iteration import contents, turns
+from devtrace.source.defuse import (
     Binding,
     bindings,
-    comes_round,
+    gone_through,
     is_above,
+    loops_round,
     nearest_first,
-    parameters,
     path_of,
-    position_in,
-    rounds,
     unpacked,
 )
-from devtrace.source.matching import called_name, names_in, nodes_of, owner_of, written_out
+from devtrace.source.matching import called_name, match_code, nodes_of, only, owner_of, written_out
+from devtrace.source.parsing import FunctionNode, parameters
 from devtrace.source.safe_values import MISSING
 from devtrace.source.vocabulary import gives_itself
 
 
 def read_name(reader: Reader, node: ast.Name, activation: Activation) -> Value | None:
     name, scope, line = node.id, activation.scope, activation.line
-    element = _of_comprehension(node, activation)
+    element = _of_comprehension(node, node.id, activation)
     has_failed = scope is not None and line == activation.now and name in scope.locals
     if element is not None and not has_failed:  # else its variable has its value now
         return _element(reader, *element, activation)
@@ -73,15 +70,10 @@ def _is_reassigned(name: str, activation: Activation) -> bool:
     """Return whether a variable was assigned again after the line that is read."""
     if activation.line >= activation.now:
         return False
-    since = [each for each in _assigned(name, activation) if activation.line <= each.line <= activation.now]
+    since = [each.value for each in _assigned(name, activation) if activation.line <= each.line <= activation.now]
     is_of_module = activation.scope is not None and is_module(activation.scope.lookup(name))
-    return any(not is_of_module or not _is_itself(each.value, name) for each in since)
-
-
-def _is_itself(node: ast.expr, name: str) -> bool:
-    """Return whether code is `x.to(device)` for x: of a module that is the module itself."""
-    owner = owner_of(node)
-    return owner is not None and path_of(owner) == name and gives_itself(called_name(node))
+    calls = [match_code(f"{name}.$method(...)", each) for each in since]  # of a module `x.to(device)` is that itself
+    return any(not is_of_module or call is None or not gives_itself(call["method"]) for call in calls)
 
 
 def _assigned(name: str, activation: Activation) -> list[Binding]:
@@ -129,7 +121,7 @@ def _with_appended(reader: Reader, found: Binding, value: Several, activation: A
 
 
 def definitions_of_name(reader: Reader, node: ast.Name, activation: Activation) -> Iterator[Definition]:
-    element = _of_comprehension(node, activation)
+    element = _of_comprehension(node, node.id, activation)
     return elements(reader, *element, activation) if element else definitions(reader, node.id, activation)
 
 
@@ -147,12 +139,13 @@ def definitions(reader: Reader, name: str, activation: Activation) -> Iterator[D
     # A line below may have run first: a cell may run again, a function only comes back in a loop.
     below = [each for each in found if each not in above]
     if not activation.is_file:
-        below = [each for each in below if comes_round(activation.source, each, activation.line)]
+        below = [each for each in below if loops_round(activation.source, each.statement, activation.line)]
     for binding in nearest_first(below, activation.line):
         before = _round_before(reader, binding, activation)
         for each in _all(reader, [binding], before) if before is not None else ():
             yield each._replace(is_of_repetition=not activation.is_file)
-    around = None if found else _around_line(name, activation)
+    at = reader.node(activation.depth) if activation.scope is not None and not found else None
+    around = _of_comprehension(at, name, activation) if at is not None else None
     if around is not None:
         yield from elements(reader, *around, activation)
     if found or around is not None or is_given:
@@ -168,19 +161,13 @@ def _round_before(reader: Reader, found: Binding, activation: Activation) -> Act
     scope, line = activation.scope, activation.line
     if scope is None or line != activation.now:
         return activation
-    loops = [each for each in rounds(activation.source, found.statement) if hasattr(each, "body")]
-    around = [
-        each for each in loops if activation.source.span(each).line <= line <= activation.source.span(each).end_line
-    ]
-    for name in sorted(names_in(around[0].target)) if around else ():
-        iterated, position = unpacked(around[0].iter, position_in(around[0].target, name) or ())
-        whole = reader.known(iterated, activation) if not position else ()
-        items = list(islice(contents(whole), MOST_ITEMS))
-        at = next((at for at, each in enumerate(items) if each is scope.lookup(name)), None)
-        if at == 0 and len(around) == 1:
-            return None
-        scope = scope.having({name: items[at - 1]}) if at else scope
-    return replace(activation, scope=scope)
+    around = [*only(ast.For, loops_round(activation.source, found.statement, line))]
+    before = list(islice(turns(around[:1], scope), MOST_ITEMS))
+    now = (turn and all(scope.lookup(name) is value for name, value in turn.items()) for turn in before)
+    at = next((at for at, is_now in enumerate(now) if is_now), None)
+    if at == 0 and len(around) == 1:
+        return None
+    return replace(activation, scope=scope.having(before[at - 1])) if at else activation
 
 
 def _all(reader: Reader, found: list[Binding], activation: Activation) -> Iterator[Definition]:
@@ -194,7 +181,7 @@ def _all(reader: Reader, found: list[Binding], activation: Activation) -> Iterat
 
 def _of_outer_function(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield the assignments of a closure variable in the outer function."""
-    outer = activation.source.function(activation.body) if isinstance(activation.body, FUNCTIONS) else None
+    outer = activation.source.function(activation.body) if isinstance(activation.body, FunctionNode) else None
     if outer is None:
         return
     run = run_around(reader, activation.body, activation).at(END)
@@ -234,27 +221,9 @@ def run_of_file(file: Any, known: Mapping[str, Any], level: int) -> Activation |
 # Loops and comprehensions.
 
 
-def _of_comprehension(node: ast.Name, activation: Activation) -> tuple[ast.expr, Any] | None:
-    """Return the iterable of a comprehension that binds a name."""
-    inner: ast.AST = node
-    for outer in activation.source.ancestors(node):
-        found = _gone_through(outer, node.id, inner)
-        if isinstance(outer, FUNCTIONS) or found is not None:
-            return found
-        inner = outer
-    return None
-
-
-def _gone_through(node: ast.AST, name: str, inner: ast.AST | None = None) -> tuple[ast.expr, Any] | None:
-    generators = node.generators if isinstance(node, COMPREHENSIONS) else []
-    found = ((each.iter, position_in(each.target, name)) for each in generators if each is not inner)
-    return next((pair for pair in found if pair[1] is not None), None)
-
-
-def _around_line(name: str, activation: Activation) -> tuple[ast.expr, Any] | None:
-    """Return the iterable of the comprehension at the line, if it binds a name."""
-    found = ((activation.source.span(node), _gone_through(node, name)) for node in ast.walk(activation.body))
-    return next((pair for span, pair in found if pair and span.line <= activation.line <= span.end_line), None)
+def _of_comprehension(node: ast.AST, name: str, activation: Activation) -> tuple[ast.expr, Any] | None:
+    """Return the iterable of a comprehension around a node that binds a name."""
+    return next(gone_through(activation.source, node, name, ast.comprehension), None)
 
 
 def _element(reader: Reader, iterated: ast.expr, position: Any, activation: Activation) -> Value | None:

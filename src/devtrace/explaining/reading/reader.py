@@ -39,7 +39,7 @@ from devtrace.runtime.quiet import device_of, dtype_of, is_tensor, shape_of
 from devtrace.runtime.requirements import sentence_of_fault
 from devtrace.runtime.watching import Faults
 from devtrace.source import parsing
-from devtrace.source.flow import Position
+from devtrace.source.defuse import Position
 from devtrace.source.kinds import device_named_by
 from devtrace.source.matching import keyword
 from devtrace.source.safe_values import MISSING

@@ -12,11 +12,11 @@ from devtrace.explaining.reading.values import END, Activation, Bound, Definitio
 from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source import parsing
-from devtrace.source.branches import was_passed_by
-from devtrace.source.flow import FUNCTIONS, binds, given_by, moves_itself, parameters, statements, targets
-from devtrace.source.matching import alone, called_name, may_be_text, owner_of, variable
+from devtrace.source.defuse import binds, given_by, moves_itself, statements, targets, was_passed_by
+from devtrace.source.matching import alone, called_name, may_be_text, only, owner_of, variable
+from devtrace.source.multi_value_expr import returned_in
 from devtrace.source.object_walk import members
-from devtrace.source.parsing import Source, Span
+from devtrace.source.parsing import FunctionNode, Source, Span, parameters
 from devtrace.source.safe_values import MISSING, Scope, class_dict, classes_of, evaluate, with_wrapped
 from devtrace.source.vocabulary import ADDS_AN_ITEM
 
@@ -80,7 +80,7 @@ def _is_part_of_constructor(module: Any, method: str) -> bool:
 def run_around(reader: Reader, node: ast.AST, activation: Activation) -> Activation:
     """Return a run of the function around a node of a file; only its globals are known."""
     source = activation.source
-    body: ast.AST = next((each for each in source.ancestors(node) if isinstance(each, FUNCTIONS)), source.tree)
+    body: ast.AST = next((each for each in source.ancestors(node) if isinstance(each, FunctionNode)), source.tree)
     for live in reader.live_activations():
         if live.source is source and live.body is body:
             return live.at_node(node)
@@ -129,25 +129,16 @@ def results_of(run: Activation | None) -> list[Definition]:
     """Return the possible results of a run, the last first, without those in branches that it did not take."""
     if run is None:
         return []
-    found = [each for each in _results(run.body) if not is_passed_by(run, run.source.statement(each))]
+    results = _yielded(run.body) or returned_in(run.body)[::-1]
+    found = [each for each in results if not is_passed_by(run, run.source.statement(each))]
     return [Definition(each, (), run.at_node(each)) for each in found]
 
 
-def _results(body: ast.AST) -> list[ast.expr]:
-    """Return the expressions that a function returns; of a generator a list of what it yields."""
-    if isinstance(body, ast.Lambda):
-        return [body.body]
-    yielded = [
-        node.value
-        for statement in statements(body)
-        if isinstance(statement, ast.Expr | ast.Assign)
-        for node in [statement.value]
-        if isinstance(node, ast.Yield) and node.value is not None
-    ]
-    if yielded:
-        return [ast.copy_location(ast.List(elts=yielded, ctx=ast.Load()), yielded[0])]
-    found = [each.value for each in statements(body) if isinstance(each, ast.Return)]
-    return [each for each in reversed(found) if each is not None]
+def _yielded(body: ast.AST) -> list[ast.expr]:
+    """Return the list of what a generator yields, if the function is one."""
+    given = (each.value for each in statements(body) if isinstance(each, ast.Expr | ast.Assign))
+    parts = [each.value for each in only(ast.Yield, given) if each.value is not None]
+    return [ast.copy_location(ast.List(elts=parts, ctx=ast.Load()), parts[0])] if parts else []
 
 
 def is_passed_by(run: Activation, statement: ast.stmt | None) -> bool:

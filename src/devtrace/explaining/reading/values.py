@@ -12,7 +12,7 @@ import torch
 from devtrace.explaining.stack import Stack, module_of_method
 from devtrace.recording.columns import sites
 from devtrace.source import parsing
-from devtrace.source.flow import Position
+from devtrace.source.defuse import Position
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import Scope
 

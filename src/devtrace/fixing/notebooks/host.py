@@ -13,6 +13,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import IO, Any, NoReturn
 
 from devtrace.contract import findings_json
+from devtrace.diagnosis.findings import Site
 from devtrace.fixing import values
 from devtrace.fixing.host import Asked, Host
 from devtrace.fixing.program import MOST_OUTPUT, Ending
@@ -27,7 +28,8 @@ from devtrace.words.errors import named
 class NotebookHost(Host):
     """A shell in which the cells before `position` have run, and what was found in them, by their numbers.
 
-    `failed`: by the first cell to run, before; it answers the first question, unless that is for one memory.
+    The first cell to run may have failed before, as `traced` has it. What it `failed` of answers the first question,
+    unless that is for one memory.
     """
 
     def __init__(self, shell: Any, asks: IO[str], answers: IO[str], position: int = 0) -> None:
@@ -54,7 +56,9 @@ class NotebookHost(Host):
         os._exit(0)
 
     def _run(self, asked: Asked) -> None:
-        """Run cells, and tell what came of it."""
+        """Run cells, and tell what came of it: of what a cell failed of before, all that was seen then."""
+        if asked["number"]:  # nor is it the program that failed
+            self.traced.pop(self.position + 1, None)
         if overlay.files() and asked["again"]:
             forget_modules()
         self._join_devices(asked)
@@ -65,8 +69,12 @@ class NotebookHost(Host):
                 self._join_devices(asked)
             index = left.popleft()
             self.say({"cell": index + 1})
+            before = self.traced.pop(index + 1, None)
             error = self._run_cell(index + 1, asked["cells"][index])
             if error is not None and not asked["cells"][index]["may_fail"]:
+                now = self.traced.get(index + 1)
+                if before and now and _first_site(before) == _first_site(now):
+                    self.traced[index + 1] = before
                 self._tell("raised", error)
                 return
         self._tell("ended")
@@ -76,7 +84,6 @@ class NotebookHost(Host):
             extensions[self.shell].tracing.join_devices()
 
     def _run_cell(self, number: int, cell: Cell) -> BaseException | None:
-        self.traced.pop(number, None)
         self.shell.execution_count = number
         printed = io.StringIO()
         with redirect_stdout(printed), redirect_stderr(io.StringIO()):
@@ -96,6 +103,10 @@ class NotebookHost(Host):
         left = values.values_of(self.shell.user_ns)
         raised = error and findings_json.raised(error)
         self.tell(ending, reports, left, printed, raised=raised, cells=numbers_of_cells())
+
+
+def _first_site(traced: Traced) -> Site | None:
+    return next((finding.site for finding in traced.report.findings), None)
 
 
 def numbers_of_cells() -> dict[str, int]:

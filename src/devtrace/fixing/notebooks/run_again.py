@@ -7,11 +7,11 @@ cells_needed(["net = Net()", "x = 3", "net(x)"], {0, 2}, {})     # [1]: this ker
 import ast
 import builtins
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from devtrace.source.flow import DEFINED, binds, statements
-from devtrace.source.matching import assigned_names, chain, is_given, is_read, names_in, nodes_of, owner_of
+from devtrace.source.defuse import binds, read_first, statements
+from devtrace.source.matching import chain, is_given, names_in, nodes_of, owner_of
 from devtrace.source.parsing import parse
 
 _MAGIC: Final = re.compile(r"^(\s*)[%!?].*$", re.MULTILINE)
@@ -47,15 +47,13 @@ def cells_needed(sources: Sequence[str], to_run: Collection[int], namespace: Map
     for at in range(max(to_run, default=-1), -1, -1):
         tree = _tree(sources[at])
         given = _given(tree)
-        useful = wanted if "*" in given else wanted & given
+        useful = wanted - _BUILTIN if "*" in given else wanted & given
         is_setting = at in new and _SETTING.search(sources[at]) is not None
         is_needed = is_setting or (at in stale and bool(useful)) or not useful <= namespace.keys()
         if at not in to_run and is_needed:
             found.append(at)
         is_run = at in to_run or is_needed
-        for statement in reversed(tree.body):
-            wanted -= binds(statement)
-            wanted |= _read(statement) if is_run else set()
+        wanted = read_first(tree.body, wanted) if is_run else wanted.difference(*map(binds, tree.body))
     return found[::-1]
 
 
@@ -81,18 +79,3 @@ def _given(tree: ast.Module) -> set[str]:
 
 def _root(node: ast.AST) -> str:
     return getattr(list(chain(node))[-1], "id", "")
-
-
-def _read(statement: ast.stmt) -> set[str]:
-    """Return the names that a statement takes from outside, now or when its functions are called."""
-    read = {node.id for node in nodes_of(ast.Name, statement) if is_read(node)}
-    read |= {_root(node.target) for node in nodes_of(ast.AugAssign, statement)}
-    own = {*assigned_names(*_scopes(statement))} | {each.arg for each in nodes_of(ast.arg, statement)}
-    return read - own - _BUILTIN
-
-
-def _scopes(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Yield the code whose names are its own, and the targets that a loop or a comprehension gives values first."""
-    yield from (node for kind in DEFINED for node in nodes_of(kind, statement))
-    yield from (loop.target for loop in nodes_of(ast.For, statement))
-    yield from (each.target for each in nodes_of(ast.comprehension, statement))

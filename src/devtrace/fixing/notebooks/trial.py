@@ -53,7 +53,8 @@ def beginning(tracing: Tracing, asked: Job) -> Beginning:
 def _position(tracing: Tracing, cells: Sequence[PageCell]) -> int:
     """Return how many of the cells have run in this kernel as they are; 0 where it cannot be forked now."""
     is_idle = threading.current_thread() is threading.main_thread() and tracing.run is None
-    if not (forks.CAN_FORK and tracing.simulated and is_idle):
+    have_ids = all(tracing.ran.get(each["cell"], ("",))[0] != each["cell"] for each in cells)  # else it is a label
+    if not (forks.CAN_FORK and tracing.simulated and is_idle and have_ids):
         return 0
     ran = texts_of(tracing.namespace)
     failed = {cell for cell, raised in tracing.raised.items() if is_known(raised)}
@@ -78,9 +79,13 @@ def _start(tracing: Tracing, cells: Sequence[PageCell], ran: int, own: Mapping[s
             sites.number_cells({each["cell"]: number for number, each in enumerate(cells[: ran + 1], 1)})
             shell = _shell_of(tracing)
             host = NotebookHost(shell, os.fdopen(asks[0]), os.fdopen(answers[1], "w"), ran)
-            if failed := _as_it_failed(tracing, shell, cells[ran], before):
-                host.traced[ran + 1], host.failed = failed
+            error, traced = getattr(sys, "last_value", None), _as_it_failed(tracing, cells[ran], before)
+            if traced is not None:
+                host.traced[ran + 1] = traced
+                is_last = traced.cell.count == shell.execution_count - 1  # nothing has run since
+                host.failed = error if is_last and error and text_of(error) == cells[ran]["raised"] else None
             quieten(shell)
+            extensions[shell].leave_running_cell()
             tracing.switch(on=True)
             tracing.observe_alone(host.keep)
             host.serve()
@@ -89,18 +94,12 @@ def _start(tracing: Tracing, cells: Sequence[PageCell], ran: int, own: Mapping[s
     return of_fork(pid, os.fdopen(asks[1], "w"), os.fdopen(answers[0]))
 
 
-def _as_it_failed(
-    tracing: Tracing, shell: Any, cell: PageCell, before: Mapping[str, int]
-) -> tuple[Traced, BaseException] | None:
-    """Return what the kernel knows of a cell's error, so that it need not run again for it.
-
-    Nothing may have run since. `before` are the numbers of cells that its words have.
-    """
-    error, traced = getattr(sys, "last_value", None), next(reversed([*tracing.history]), None)
-    is_last = traced is not None and traced.cell.id == cell["cell"] and traced.cell.count == shell.execution_count - 1
+def _as_it_failed(tracing: Tracing, cell: PageCell, before: Mapping[str, int]) -> Traced | None:
+    """Return what the kernel knows of a cell's error, as it is in the page. `before`: numbers that its words have."""
+    of_cell = [each for each in tracing.history if each.cell.id == cell["cell"]]
     is_same = tracing.ran.get(cell["cell"], ("", ""))[1] == cell["source"]
-    if traced is None or error is None or not (is_last and is_same) or text_of(error) != cell["raised"]:
-        return None
+    if not of_cell or not is_same or not any(each.edits for each in of_cell[-1].report.findings[:1]):
+        return None  # a run of the cell may know more
     numbers = numbers_of_cells()
     now = {number: numbers[file] for file, number in before.items() if numbers[file] > 0}
 
@@ -111,10 +110,11 @@ def _as_it_failed(
         return _CELL.sub(lambda found: f"In[{now[int(found[1])]}]", words)
 
     try:
-        findings = tuple(from_json(with_parts(to_json(each), part, text)) for each in traced.report.findings)
+        findings = tuple(from_json(with_parts(to_json(each), part, text)) for each in of_cell[-1].report.findings)
     except KeyError:
         return None  # one is not in the page
-    return replace(traced, report=replace(traced.report, findings=findings)), error
+    traced: Traced = replace(of_cell[-1], report=replace(of_cell[-1].report, findings=findings))
+    return traced
 
 
 def _give_way() -> None:

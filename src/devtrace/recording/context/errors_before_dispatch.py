@@ -24,9 +24,8 @@ from devtrace.runtime.quiet import device_of, is_tensor
 from devtrace.runtime.tracebacks import chain_of, entries_of, text_of
 from devtrace.source import parsing, safe_values
 from devtrace.source.comprehension_iteration import lost_variables
-from devtrace.source.flow import operands
 from devtrace.source.live_objects import forget_locals
-from devtrace.source.matching import is_given, is_read, variable
+from devtrace.source.matching import is_given, is_read, operands, variable
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope
 from devtrace.source.user_code import is_torch_or_ours

@@ -1,22 +1,24 @@
-"""Statements and their assignments to variables, attributes and parameters: read in source order, never run.
+"""Definitions and uses in a function, or in the cells of a notebook: read in the order of the source, never run.
 
     x, self.w = f(), 3          # bindings(source, body, "self.w"): the value `f(), 3`, of which it is position (1,)
 
-A target inside a tuple has a position: `b` of `a, (b, c) = f()` is (1, 0), `z` of `x, *y, z = f()` is (-1,).
+It tells what gave a name its value, what a loop gives its variable, and which branch was passed by. It tells whether a
+name has a value here, and what code reads first or writes into. A target inside a tuple has a position: `b` of
+`a, (b, c) = f()` is (1, 0), `z` of `x, *y, z = f()` is (-1,).
 """
 
 import ast
 import builtins
-from collections.abc import Container, Iterable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import takewhile
+from typing import Any, Final, NamedTuple
 
-from devtrace.source.branches import is_on_every_way
 from devtrace.source.matching import (
     assigned_names,
     blocks_of,
     called_name,
     chain,
-    listed,
+    is_given,
     names_in,
     nodes_of,
     only,
@@ -25,16 +27,18 @@ from devtrace.source.matching import (
     star_at,
     variable,
 )
-from devtrace.source.parsing import FunctionNode, Source, kept_with_source
+from devtrace.source.parsing import FunctionNode, Source, kept_with_source, parameters
+from devtrace.source.safe_values import Scope, truth
 from devtrace.source.vocabulary import changes_itself, is_move
 
-FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 DEFINED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 ASSIGNMENTS: Final = (ast.Assign, ast.AnnAssign)
 LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Position = tuple[int, ...]
+Loop = ast.For | ast.AsyncFor | ast.While
 Round = ast.For | ast.AsyncFor | ast.comprehension
+Block = ast.For | ast.AsyncFor | ast.With | ast.AsyncWith
 
 
 def statements(body: ast.AST) -> Iterator[ast.stmt]:
@@ -178,10 +182,16 @@ def is_above(source: Source, found: Binding, line: int) -> bool:
     return (source.span(found.statement).end_line if spans else found.line) < line
 
 
-def comes_round(source: Source, found: Binding, line: int) -> bool:
-    """Return whether one loop is around a binding and a line: a binding below may have run before."""
-    around = map(source.span, only(LOOPS, source.ancestors(found.statement)))
-    return any(span.line <= line <= span.end_line for span in around)
+def loops_around(source: Source, node: ast.AST) -> list[Loop]:
+    """Return the loops around a node in its function, innermost first."""
+    around = source.below(node, source.function(node) or source.tree)
+    return [each for each in around if isinstance(each, Loop)]
+
+
+def loops_round(source: Source, node: ast.AST, line: int) -> list[Loop]:
+    """Return the loops around a node and a line: what is below the line may have run before."""
+    spans = ((each, source.span(each)) for each in loops_around(source, node))
+    return [each for each, span in spans if span.line <= line <= span.end_line]
 
 
 def rounds(source: Source, node: ast.AST) -> Iterator[Round]:
@@ -192,9 +202,16 @@ def rounds(source: Source, node: ast.AST) -> Iterator[Round]:
                 yield each
 
 
-def element_names(source: Source, node: ast.AST) -> list[str]:
-    """Return the variables of the comprehensions around a node, which its elements have in turn."""
-    return assigned_names(*(each.target for each in only(ast.comprehension, rounds(source, node))))
+def gone_through(source: Source, node: ast.AST, name: str, kind: Any = Round) -> Iterator[tuple[ast.expr, Position]]:
+    """Yield what the loops and comprehensions around a node go through to give a variable its values, innermost first.
+
+    With the position that the variable has in an element: (0,) for `a` of `for a, b in pairs`.
+    """
+    around = [*source.ancestors(node)]
+    for each in rounds(source, node):
+        position = position_in(each.target, name) if isinstance(each, kind) and each.iter not in around else None
+        if position is not None:
+            yield unpacked(each.iter, position)
 
 
 def unpacked(iterated: ast.expr, position: Position) -> tuple[ast.expr, Position]:
@@ -205,66 +222,6 @@ def unpacked(iterated: ast.expr, position: Position) -> tuple[ast.expr, Position
         case ast.Call(func=ast.Name(id="enumerate"), args=[given, *_]) if position[:1] == (1,):
             return unpacked(given, position[1:])
     return iterated, position
-
-
-# Functions.
-
-
-def parameters(body: ast.AST, *, starred: bool = False) -> list[str]:
-    """Return the names of a function's parameters, positional ones first; `starred`: that of `*args` too."""
-    if not isinstance(body, FUNCTIONS):
-        return []
-    given = body.args
-    rest = [each for each in (given.vararg, given.kwarg) if each is not None] if starred else []
-    return [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, *rest)]
-
-
-def defaults(function: ast.AST | None) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the parameters of a function that have a default, each with that."""
-    if isinstance(function, FUNCTIONS):
-        given = function.args
-        positional = zip(reversed([*given.posonlyargs, *given.args]), reversed(given.defaults), strict=False)
-        words = zip(given.kwonlyargs, given.kw_defaults, strict=True)
-        yield from ((each.arg, value) for each, value in (*positional, *words) if value is not None)
-
-
-def own_name(source: Source, node: ast.AST) -> str:
-    """Return the name by which the method around a node knows its object: `self`, or whatever it is called.
-
-    Of a package's file only the function is kept; one that is indented is taken for a method.
-    """
-    classes = (ast.ClassDef, ast.Module) if source.indent else (ast.ClassDef,)
-    methods = (each for each in source.ancestors(node) if isinstance(source.parent(each), classes))
-    method = next((each for each in methods if isinstance(each, FUNCTIONS)), None)
-    is_static = any(path_of(each) == "staticmethod" for each in getattr(method, "decorator_list", ()))
-    return "" if method is None or is_static else next(iter(parameters(method)), "")
-
-
-def operands(node: ast.AST) -> list[ast.expr]:
-    """Return the operands of an operation: of a call its owner, arguments and keywords."""
-    match node:
-        case ast.Call(args=given, keywords=words):
-            parts = [each.value if isinstance(each, ast.Starred) else each for each in given]
-            return [*filter(None, [owner_of(node)]), *parts, *(word.value for word in words)]
-        case ast.BinOp(left=left, right=right):
-            return [left, right]
-        case ast.AugAssign(target=target, value=value):
-            return [target, value]
-        case ast.Compare(left=left, comparators=others):
-            return [left, *others]
-        case ast.UnaryOp(operand=operand) | ast.Attribute(value=operand):
-            return [operand]
-        case ast.Subscript(value=owner, slice=index):
-            return [owner, *_indexes(index)]
-        case ast.Assign(targets=[ast.Subscript(value=owner, slice=index)], value=value):
-            return [owner, *_indexes(index), value]
-        case ast.Assign(targets=given, value=value):
-            return [*(each.value for each in only(ast.Attribute, given)), value]
-    return []
-
-
-def _indexes(index: ast.expr) -> list[ast.expr]:
-    return [part for part in listed(index) if not isinstance(part, ast.Slice)]
 
 
 def moves_itself(value: ast.AST, target: ast.AST) -> bool:
@@ -285,13 +242,88 @@ def is_written(node: ast.AST, variable: str) -> bool:
     return False
 
 
-def is_written_in(body: Iterable[ast.stmt], variable: str) -> bool:
-    return any(is_written(node, variable) for statement in body for node in ast.walk(statement))
-
-
 def _is_of(node: ast.AST, variable: str) -> bool:
     """Return whether it is `m`, `m.data[0]` or `m.mul(2)` of a variable m."""
     return any(ast.unparse(each) == variable for each in chain(node))
+
+
+# Branches.
+
+
+def was_passed_by(statement: ast.stmt, source: Source, at: ast.AST, ran: Container[int], scope: Scope) -> bool:
+    """Return whether a statement is in a branch that did not run on the way to a node. `ran`: lines that ran."""
+    around: set[ast.AST] = set(source.ancestors(at))
+    inner: ast.AST = source.tree
+    for outer in source.ancestors(statement):
+        if outer in around and outer is not at:
+            return False
+        if not _ran([statement], source, ran) and any(_returns(each, scope) for each in _above(inner, source)):
+            return True
+        if outer is at:
+            return False
+        match outer:
+            case ast.If(body=body, orelse=orelse) if inner in body or inner in orelse:
+                block, other = (body, orelse) if inner in body else (orelse, body)
+                is_against = truth(outer.test, scope) is (block is orelse)
+                if not _ran(block, source, ran) and (is_against or _ran(other, source, ran)):
+                    return True
+            case ast.ExceptHandler(body=body) if not _ran(body, source, ran):
+                return True
+        inner = outer
+    return False
+
+
+def _above(statement: ast.AST, source: Source) -> Iterator[ast.stmt]:
+    """Return the statements of its block above one."""
+    return takewhile(lambda each: each is not statement, source.block(statement))
+
+
+def _returns(statement: ast.stmt, scope: Scope) -> bool:
+    """Return whether the function ends in the branch that was taken, by look-ups."""
+    match statement:
+        case ast.If(test=test, body=body, orelse=orelse):
+            is_true = truth(test, scope)
+            match (body if is_true else orelse)[-1:]:
+                case [ast.Return() | ast.Raise()]:
+                    return is_true is not None
+    return False
+
+
+def _ran(block: Sequence[ast.stmt], source: Source, ran: Container[int]) -> bool:
+    spans = map(source.span, block)
+    return any(line in ran for span in spans for line in range(span.line, span.end_line + 1))
+
+
+_MAY_NOT_RUN: Final = (*LOOPS, ast.If, ast.Try, ast.Match)
+
+
+def is_on_every_way(bound: Sequence[ast.stmt], source: Source, at: ast.AST, *, ran: bool = False) -> bool:
+    """Return whether statements give a name its value on every way to a node; `ran`: the loops above it had a round."""
+    around, line = [*only(ast.stmt, source.ancestors(at))], source.span(at).line
+    heads = (each for each in around if each in bound and isinstance(each, Block))
+    if any(not set(each.body).isdisjoint(around) for each in heads):
+        return True  # a loop or `with` binds its names for its own body
+    blocks = ([part for part in source.block(each) if source.span(part).end_line < line] for each in around)
+    return any(_give(block, bound, ran=ran) for block in blocks)
+
+
+def _give(block: Sequence[ast.stmt], bound: Sequence[ast.stmt], *, ran: bool) -> bool:
+    return any(_gives(each, bound, ran=ran) for each in block)
+
+
+def _gives(statement: ast.stmt, bound: Sequence[ast.stmt], *, ran: bool) -> bool:
+    if statement in bound and (ran or not isinstance(statement, _MAY_NOT_RUN)):
+        return True
+    match statement:
+        case ast.If(body=body, orelse=orelse):
+            return _give(body, bound, ran=ran) and _give(orelse, bound, ran=ran)
+        case ast.For(body=body) | ast.While(body=body):
+            return ran and _give(body, bound, ran=ran)
+        case ast.With(body=body) | ast.AsyncWith(body=body):
+            return _give(body, bound, ran=ran)
+        case ast.Try(body=body, finalbody=last):
+            return _give([*body, *last], bound, ran=ran)
+    return False
 
 
 # Names that have a value.
@@ -302,57 +334,45 @@ def is_bound(name: str, source: Source, at: ast.AST, running: Container[str], na
 
     `running`: the variables of the frame that runs the node's function; empty if none does.
     """
-    function = _running(source, at)
+    function = source.function(at)
     while function is not None:
         if name in parameters(function, starred=True):
             return not any(name in names_in(node) for node in nodes_of(ast.Delete, function))
         bound = [each for each in statements(function) if name in binds(each)]
         if bound and name not in shared_names(function):
-            was_there = name in running and _are_above(bound, source, at) and is_on_every_way(bound, source, at)
-            return _reaches(bound, source, at) or was_there
+            return is_on_every_way(bound, source, at, ran=name in running)
         running, at = (), function
-        function = _running(source, function)
+        function = source.function(function)
     bound = [each for each in statements(source.tree) if name in binds(each)]
     if bound and not isinstance(at, FunctionNode) and source.function(at) is None:
-        reads_former = any(name in names_in(each.value) for each in only(ast.Assign, bound[:1]))
-        reads_former = reads_former or isinstance(bound[0], ast.AugAssign)
-        was_there = _are_above(bound, source, at) or reads_former  # `x += 1` of a cell's former value
-        return _reaches(bound, source, at) or (name in namespace and was_there)
+        above = all(source.span(each).end_line < source.span(at).line for each in bound)
+        was_there = above or name in read_in(bound[0])  # `x += 1` of a cell's former value
+        return is_on_every_way(bound, source, at) or (name in namespace and was_there)
     return name in namespace or hasattr(builtins, name)
-
-
-def _running(source: Source, at: ast.AST) -> FunctionNode | None:
-    """Return the function whose body has a node; its defaults and decorators are of the code around it."""
-    function, inner = source.function(at), list(source.ancestors(at))
-    while function is not None:
-        parts = function.body if isinstance(function.body, list) else [function.body]
-        if any(part in inner for part in parts):
-            break
-        function = source.function(function)
-    return function
-
-
-def _reaches(bound: list[ast.stmt], source: Source, at: ast.AST) -> bool:
-    """Return whether one of these statements lies on every way to a node."""
-    around = list(source.ancestors(at))
-    return any(_precedes(each, source, at, around) for each in bound)
-
-
-def _precedes(statement: ast.stmt, source: Source, at: ast.AST, around: list[ast.AST]) -> bool:
-    if statement in around:  # a loop or `with` binds its names for its own body
-        inside = isinstance(statement, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith)
-        return inside and any(part in around for part in getattr(statement, "body", ()))
-    if isinstance(statement, (*LOOPS, ast.If, ast.Try, ast.Match)):
-        return False  # its body may not have run
-    block = source.block(statement)
-    return source.span(statement).end_line < source.span(at).line and any(part in around for part in block)
-
-
-def _are_above(bound: list[ast.stmt], source: Source, at: ast.AST) -> bool:
-    return all(source.span(each).end_line < source.span(at).line for each in bound)
 
 
 def shared_names(*trees: ast.AST) -> set[str]:
     """Return the variables that pieces of code declare `global` or `nonlocal`."""
     kinds: list[ast.Global | ast.Nonlocal] = [*nodes_of(ast.Global, *trees), *nodes_of(ast.Nonlocal, *trees)]
     return {name for node in kinds for name in node.names}
+
+
+# Names that code reads.
+
+
+def read_in(*trees: ast.AST) -> set[str]:
+    """Return the variables that code takes from outside, now or when its functions are called."""
+    read = {name.id for name in nodes_of(ast.Name, *trees) if not is_given(name)}
+    read |= {variable([*chain(each.target)][-1]) for each in nodes_of(ast.AugAssign, *trees)}
+    apart = [node for kind in DEFINED for node in nodes_of(kind, *trees)]
+    firsts = [each.target for each in nodes_of(ast.For, *trees)]  # a loop gives them values first
+    firsts += [each.target for each in nodes_of(ast.comprehension, *trees)]
+    return read - {*assigned_names(*apart, *firsts)} - {each.arg for each in nodes_of(ast.arg, *trees)}
+
+
+def read_first(body: Sequence[ast.stmt], later: Iterable[str] = ()) -> set[str]:
+    """Return the variables that statements, or what comes `later`, read before they give them another value."""
+    read = set(later)
+    for statement in reversed(body):
+        read = read - binds(statement) | read_in(statement)
+    return read

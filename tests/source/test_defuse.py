@@ -1,18 +1,22 @@
-"""What statements give names, as tables: source -> answer."""
+"""What gives names their values, what was passed by and what is on every way, as tables: source -> answer."""
 
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 import pytest
 
-from devtrace.source import flow
+from devtrace.source import defuse
+from devtrace.source.matching import operands
+from devtrace.source.parsing import own_name
+from devtrace.source.safe_values import Scope
 from trees import parsed
 
 
 def given(text: str, path: str) -> list[tuple[str, tuple[int, ...]]]:
     source = parsed(text)
-    found = flow.bindings(source, source.tree, path)
+    found = defuse.bindings(source, source.tree, path)
     return [(source.segment(each.value), each.position) for each in found]
 
 
@@ -63,7 +67,7 @@ def test_a_path_is_given_these_values(text: str, path: str, values: list[tuple[s
     ],
 )
 def test_code_names_these_paths(text: str, paths: set[str]) -> None:
-    assert flow.paths_in(parsed(text).tree) == paths
+    assert defuse.paths_in(parsed(text).tree) == paths
 
 
 @pytest.mark.parametrize(
@@ -84,7 +88,7 @@ def test_code_names_these_paths(text: str, paths: set[str]) -> None:
 )
 def test_an_assignment_gives_its_variables_these_values(text: str, answer: str) -> None:
     source = parsed(text)
-    found = flow.values_given(source, source.tree.body[0])
+    found = defuse.values_given(source, source.tree.body[0])
     assert " ".join(f"{name}={ast.unparse(value)}" for name, value in found.items()) == answer
 
 
@@ -113,7 +117,7 @@ def test_an_assignment_gives_its_variables_these_values(text: str, answer: str) 
     ],
 )
 def test_a_statement_binds_these_names(text: str, names: str) -> None:
-    assert sorted(flow.binds(parsed(text).tree.body[0])) == names.split()
+    assert sorted(defuse.binds(parsed(text).tree.body[0])) == names.split()
 
 
 @pytest.mark.parametrize(
@@ -137,7 +141,7 @@ def test_a_statement_binds_these_names(text: str, names: str) -> None:
 def test_a_method_knows_its_object_by_its_first_parameter(text: str, name: str) -> None:
     source = parsed(text)
     here = next(node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id == "HERE")
-    assert flow.own_name(source, here) == name
+    assert own_name(source, here) == name
 
 
 @pytest.mark.parametrize(
@@ -160,7 +164,7 @@ def test_an_operation_takes_these_operands(text: str, parts: str) -> None:
     source = parsed(text)
     first = source.tree.body[0]
     node = first.value if isinstance(first, ast.Expr) else first
-    assert [source.segment(each) for each in flow.operands(node)] == parts.split()
+    assert [source.segment(each) for each in operands(node)] == parts.split()
 
 
 @pytest.mark.parametrize(
@@ -179,7 +183,7 @@ def test_an_operation_takes_these_operands(text: str, parts: str) -> None:
 def test_an_assignment_may_move_what_it_assigns_to(text: str, is_it: bool) -> None:
     statement = parsed(text).tree.body[0]
     assert isinstance(statement, ast.Assign)
-    assert flow.moves_itself(statement.value, statement.targets[0]) is is_it
+    assert defuse.moves_itself(statement.value, statement.targets[0]) is is_it
 
 
 @pytest.mark.parametrize(
@@ -209,23 +213,23 @@ def test_an_assignment_may_move_what_it_assigns_to(text: str, is_it: bool) -> No
 def test_a_name_is_bound_on_every_way_here(text: str, is_it: bool) -> None:
     source = parsed(text)
     here = next(node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id == "HERE")
-    assert flow.is_bound("x", source, here, {}, {}) is is_it
+    assert defuse.is_bound("x", source, here, {}, {}) is is_it
 
 
 def test_what_runs_now_has_values_that_the_source_alone_does_not_show() -> None:
     source = parsed("if a:\n    x = 1\nHERE\nx += 1\n")
     here = source.tree.body[1]
-    assert [flow.is_bound("x", source, here, {}, names) for names in ({}, {"x": 1})] == [False, False]
+    assert [defuse.is_bound("x", source, here, {}, names) for names in ({}, {"x": 1})] == [False, False]
     source = parsed("x += 1\nHERE\n")
-    assert [flow.is_bound("x", source, source.tree.body[0], {}, names) for names in ({}, {"x": 1})] == [False, True]
-    assert flow.is_bound("len", source, source.tree.body[0], {}, {})
+    assert [defuse.is_bound("x", source, source.tree.body[0], {}, names) for names in ({}, {"x": 1})] == [False, True]
+    assert defuse.is_bound("len", source, source.tree.body[0], {}, {})
 
 
 def test_the_nearest_above_comes_first_then_what_a_loop_brings_round() -> None:
     source = parsed("x = 1\nfor i in a:\n    x = 2\n    HERE\n    x = 3\nx = 4\n")
-    found = flow.nearest_first(flow.bindings(source, source.tree, "x"), 4)
+    found = defuse.nearest_first(defuse.bindings(source, source.tree, "x"), 4)
     assert [source.segment(each.value) for each in found] == ["2", "1", "4", "3"]
-    assert [flow.comes_round(source, each, 4) for each in found] == [True, False, False, True]
+    assert [bool(defuse.loops_round(source, each.statement, 4)) for each in found] == [True, False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -242,5 +246,62 @@ def test_a_target_goes_through_this(text: str, position: tuple[int, ...], answer
     source = parsed(text)
     first = source.tree.body[0]
     assert isinstance(first, ast.Expr)
-    iterated, rest = flow.unpacked(first.value, position)
+    iterated, rest = defuse.unpacked(first.value, position)
     assert (source.segment(iterated), rest) == answer
+
+
+def bound_and_last(text: str) -> tuple[Any, list[ast.stmt], ast.stmt]:
+    source = parsed(text)
+    *_, last = defuse.statements(source.tree)
+    return source, [each for each in defuse.statements(source.tree) if "x" in defuse.binds(each)], last
+
+
+@pytest.mark.parametrize(
+    ("text", "ran", "values", "passed_by"),
+    [
+        ("if a:\n    x = 1\nhere()", {}, {"a": False}, True),
+        ("if a:\n    x = 1\nhere()", {}, {"a": True}, False),
+        ("if a:\n    x = 1\nhere()", {2}, {"a": False}, False),
+        ("if not a.b:\n    x = 1\nhere()", {}, {"a": None}, False),
+        ("if f():\n    x = 1\nelse:\n    y = 1\nhere()", {4}, {}, True),
+        ("if f():\n    x = 1\nelse:\n    y = 1\nhere()", {}, {}, False),
+        ("if a is None:\n    pass\nelse:\n    x = 1\nhere()", {}, {"a": None}, True),
+        ("if a == 'sum':\n    x = 1\nhere()", {}, {"a": "mean"}, True),
+        ("if a != 2:\n    x = 1\nhere()", {}, {"a": 1}, False),
+        ("if a == 2:\n    x = 1\nhere()", {}, {"a": object()}, False),
+        ("if a is not None:\n    x = 1\n    here()", {}, {"a": None}, False),
+        ("try:\n    f()\nexcept ValueError:\n    x = 1\nhere()", {2}, {}, True),
+        ("for a in b:\n    x = 1\nhere()", {}, {"b": []}, False),
+        ("for c in b:\n    if a:\n        return 0\n    x = 1\nhere()", {}, {"a": True}, True),
+        ("for c in b:\n    if a:\n        return 0\n    x = 1\nhere()", {4}, {"a": True}, False),
+        (
+            "for c in b:\n    if a:\n        y = 0\n    else:\n        raise E\n    x = 1\nhere()",
+            {},
+            {"a": False},
+            True,
+        ),
+        ("if a:\n    return 0\nx = 1\nhere()", {}, {"a": True}, False),
+    ],
+)
+def test_a_statement_of_a_branch_that_did_not_run_was_passed_by(
+    text: str, ran: set[int], values: dict[str, Any], passed_by: bool
+) -> None:
+    source, (statement,), last = bound_and_last(text)
+    assert defuse.was_passed_by(statement, source, last, ran, Scope(values, {})) == passed_by
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("if a:\n    x = 1\nhere()", False),
+        ("if a:\n    x = 1\nelse:\n    x = 2\nhere()", True),
+        ("if a:\n    x = 1\nelif b:\n    x = 2\nhere()", False),
+        ("if a:\n    x = 1\n    here()", True),
+        ("with a:\n    x = 1\nhere()", True),
+        ("try:\n    x = 1\nexcept E:\n    x = 2\nhere()", True),
+        ("x = 1\nif a:\n    x = 2\nhere()", True),
+    ],
+)
+def test_a_name_has_a_value_on_every_way_unless_a_branch_alone_gives_it_one(text: str, expected: bool) -> None:
+    source, bound, last = bound_and_last(text)
+    assert defuse.is_on_every_way(bound, source, last) == expected
