@@ -39,18 +39,6 @@ def train(each: Callable[[int, torch.Tensor], object], steps: int = 20) -> None:
             break
 
 
-@healthy
-def test_a_loss_read_once_in_an_epoch_is_none() -> None:
-    history: list[float] = []
-    net = nn.Linear(8, 4).to(GPU)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for _ in range(12):
-        for _ in range(3):
-            loss = net(torch.rand(16, 8, device=GPU)).square().mean()
-            descend(optimizer, loss)
-        history.append(loss.item())
-
-
 @warns(rule="host-sync", count=20)
 def test_a_loss_that_is_read_in_each_step_of_two_optimizers_is_a_warning() -> None:
     """One line steps both: that they take turns does not make it every second step."""
@@ -62,38 +50,6 @@ def test_a_loss_that_is_read_in_each_step_of_two_optimizers_is_a_warning() -> No
         for optimizer, loss in zip(optimizers, losses, strict=True):
             descend(optimizer, loss)
         history.append(losses[0].item())
-
-
-@warns(rule="device-to-host-copy")
-def test_an_accuracy_worked_out_in_numpy_in_each_step_is_a_warning() -> None:
-    net = nn.Linear(8, 4).to(GPU)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for _ in range(20):
-        out = net(torch.rand(16, 8, device=GPU))
-        nn.functional.cross_entropy(out, torch.ones(16, dtype=torch.long, device=GPU)).backward()
-        optimizer.step()
-        (out.argmax(1).cpu().numpy() == 1).mean()
-
-
-@healthy
-def test_a_best_action_of_a_network_that_is_trained_elsewhere_may_come_to_the_host() -> None:
-    net = nn.Linear(4, 2).to(GPU)
-    optimizer = torch.optim.Adam(net.parameters())
-    states = [torch.rand(4)]
-    for _ in range(30):
-        with torch.no_grad():
-            action = net(states[-1].to(GPU)).argmax().item()
-        states.append(torch.rand(4) + action)
-        descend(optimizer, net(torch.stack(states[-8:]).to(GPU)).max(1).values.mean())
-
-
-@healthy
-def test_results_of_an_inference_may_come_to_the_host() -> None:
-    net = nn.Linear(8, 4).to(GPU)
-    kept = []
-    with torch.no_grad():
-        for _ in range(20):
-            kept.append(net(torch.rand(2, 8, device=GPU)).cpu().numpy())
 
 
 @warns(rule="host-sync")
@@ -114,17 +70,6 @@ def test_an_update_count_on_the_device_that_is_compared_in_each_step_is_a_warnin
     net, metric = nn.Linear(8, 4).to(GPU), Throughput().to(GPU)
     for _ in range(12):
         metric.update(net(torch.rand(2, 8, device=GPU)))
-
-
-@healthy
-def test_an_action_that_was_drawn_must_come_to_the_host() -> None:
-    net = nn.Linear(8, 4).to(GPU)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for _ in range(20):
-        chances = net(torch.rand(1, 8, device=GPU)).softmax(-1)
-        action = torch.multinomial(chances.detach(), 1)
-        taken = action.item()
-        descend(optimizer, -chances[0, int(taken)])
 
 
 def test_a_loop_without_modules_reads_now_and_then() -> None:

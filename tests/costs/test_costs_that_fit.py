@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
 import pytest
@@ -88,26 +87,6 @@ def test_noise_that_each_step_draws_on_the_cpu_beside_its_batch_is_a_warning_in_
 
 
 # What a program needs as it is.
-
-
-@healthy
-def test_an_action_may_come_to_the_host_though_half_of_them_explore() -> None:
-    def act(policy: nn.Module, state: torch.Tensor) -> torch.Tensor:
-        if random.random() < 0.5:
-            return torch.tensor([random.randrange(2)], device=GPU)
-        with torch.no_grad():
-            best: torch.Tensor = policy(state).argmax(1)
-        return best
-
-    random.seed(3)
-    policy = nn.Linear(4, 2).to(GPU)
-    optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
-    state = torch.rand(1, 4)
-    for _ in range(40):
-        moved = state.to(GPU)
-        action = act(policy, moved)
-        state = torch.rand(1, 4) + action.item()
-        descend(optimizer, policy(moved).max())
 
 
 def test_a_model_that_the_program_took_to_the_cpu_may_run_there() -> None:

@@ -15,14 +15,6 @@ from failing import Text
 STATES = [[0.1 * at, 0.2, 0.3] for at in range(5)]
 
 
-@torch.no_grad()
-def _sampler() -> None:
-    model, x = nn.Linear(16, 16).to(GPU), torch.zeros(4, 16, device=GPU)
-    for t in reversed(range(25)):
-        z = torch.randn(4, 16) if t > 0 else torch.zeros(4, 16)
-        x = x - 0.1 * model(x) + 0.1 * z.to(x.device)
-
-
 def _langevin() -> None:
     energy, x = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)).to(GPU), torch.zeros(16, 4, device=GPU)
     for _ in range(20):
@@ -31,29 +23,12 @@ def _langevin() -> None:
         x = x - 0.1 * slope + torch.empty(x.shape).normal_().to(x.device) * 0.3
 
 
-def _diffusion_over_data_on_the_device() -> None:
-    model, data = nn.Linear(6, 6).to(GPU), torch.randn(100, 6).to(GPU)
-    optimizer, kept = torch.optim.SGD(model.parameters(), lr=0.1), torch.linspace(0.99, 0.1, 10, device=GPU)
-    for _ in range(20):
-        x, t = data[torch.randint(0, 100, (8,), device=GPU)], torch.randint(0, 10, (8,), device=GPU)
-        eps = torch.randn(*x.shape).to(GPU)
-        a = kept[t].unsqueeze(-1)
-        descend(optimizer, (model(a.sqrt() * x + (1 - a).sqrt() * eps) - eps).abs().mean())
-
-
 def _mask_of_constants() -> None:
     net = nn.Linear(64, 2).to(GPU)
     for at in range(15):
         mask = torch.ones(8, 8)
         mask[at % 5 : at % 5 + 3, 2:5] = 0
         net((torch.randn(4, 8, 8, device=GPU) * mask.to(GPU)).flatten(1))
-
-
-class Drawn(nn.Module):
-    """A code around its mean."""
-
-    def forward(self, mean: torch.Tensor) -> torch.Tensor:
-        return mean + 0.3 * torch.randn(mean.size()).to(mean.device)
 
 
 class Shaken(nn.Linear):
@@ -72,10 +47,6 @@ def _of_drawn_data(layer: nn.Module) -> None:
         descend(optimizer, net(x).square().mean())
 
 
-def _noise_of_a_layer() -> None:
-    _of_drawn_data(Drawn())
-
-
 def _noise_on_a_weight() -> None:
     _of_drawn_data(Shaken(4, 4))
 
@@ -83,11 +54,8 @@ def _noise_on_a_weight() -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        _sampler,
         _langevin,
-        _diffusion_over_data_on_the_device,
         _mask_of_constants,
-        _noise_of_a_layer,
         _noise_on_a_weight,
     ],
 )
@@ -96,14 +64,6 @@ def test_what_a_step_makes_of_factories_alone_is_made_on_the_device(program: Cal
     assert found.rule == "host-to-device-copy"
     assert "is made on the CPU and copied in each step" in found.message
     assert "create it on the device: `torch." in found.help
-
-
-def _drawn_data() -> None:
-    net, weights = nn.Linear(8, 4).to(GPU), torch.rand(4, device=GPU)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for _ in range(20):
-        x, y, labels = torch.randn(16, 8).to(GPU), torch.rand(16, 4).to(GPU), torch.randint(0, 4, (16,)).to(GPU)
-        descend(optimizer, ((net(x) - y) ** 2 * weights).mean() + nn.functional.cross_entropy(net(x), labels))
 
 
 def _drawn_data_of_a_recurrence() -> None:
@@ -121,7 +81,7 @@ def _data_written_into_zeros() -> None:
         net(x.to(GPU))
 
 
-@pytest.mark.parametrize("program", [_drawn_data, _drawn_data_of_a_recurrence, _data_written_into_zeros])
+@pytest.mark.parametrize("program", [_drawn_data_of_a_recurrence, _data_written_into_zeros])
 def test_a_programs_own_data_may_be_drawn_or_written_on_the_cpu(program: Callable[[], None]) -> None:
     assert warnings(program) == []
 

@@ -1,7 +1,8 @@
-"""What a number is used for after it was read: on the device again, to decide what the loop does, or to be kept."""
+"""What a value is used for after it was read: on the device again, to decide what the loop does, or to be kept."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from functools import partial
 from typing import cast
@@ -12,25 +13,12 @@ from torch import nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from costs import GPU, descend, train, warnings, warns
-
-
-def _gradients_by_their_norm() -> None:
-    net = nn.Linear(8, 4).to(GPU)
-    for x in torch.rand(14, 16, 8, device=GPU):
-        net(x).square().mean().backward()
-        norm = torch.stack([weight.grad.norm() for weight in net.parameters() if weight.grad is not None]).norm().item()
-        scale = 1.0 / (norm + 1e-6)
-        for weight in net.parameters():
-            assert weight.grad is not None
-            weight.grad.mul_(scale)
-
-
-def _outputs_by_their_mean() -> None:
-    net = nn.Linear(8, 4).to(GPU)
-    for x in torch.rand(14, 16, 8, device=GPU):
-        out = net(x)
-        center = float(out.detach().mean())
-        ((out - center) ** 2).mean().backward()
+from devtrace.costs.uses import counter, decides_the_loop
+from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.findings import Site
+from failing import Text
+from trees import parsed
 
 
 def _a_peak_in_a_condition() -> None:
@@ -53,8 +41,6 @@ def _one_bound() -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        _gradients_by_their_norm,
-        _outputs_by_their_mean,
         _a_peak_in_a_condition,
         partial(train, _a_product_in_the_line_that_reads, 14),
         _one_bound,
@@ -157,83 +143,22 @@ def test_a_whole_number_that_torch_takes_is_a_size() -> None:
     assert "as a fixed upper bound" in found.help
 
 
-def _trained_with_a_plateau() -> tuple[Callable[[torch.Tensor], torch.Tensor], ReduceLROnPlateau]:
-    """Return a step of training, which gives its loss, and a scheduler that waits for losses to stay."""
+@warns(
+    message=Text("`plateau.step(loss.detach())` made the CPU wait for cuda:0 14 times"),
+    help="set it every N steps, or once an epoch",
+)
+def test_a_scheduler_that_reads_each_loss_is_set_less_often() -> None:
     net = nn.Linear(8, 4).to(GPU)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-
-    def step(x: torch.Tensor) -> torch.Tensor:
-        loss: torch.Tensor = net(x).square().mean()
-        descend(optimizer, loss)
-        return loss.detach()
-
-    return step, ReduceLROnPlateau(optimizer, patience=2)
-
-
-def _a_plateau_of_each_batch() -> None:
-    step, plateau = _trained_with_a_plateau()
+    plateau = ReduceLROnPlateau(optimizer, patience=2)
     for x in torch.rand(14, 16, 8, device=GPU):
-        loss = step(x)
+        loss = net(x).square().mean()
+        descend(optimizer, loss)
         plateau.step(loss.detach())
 
 
-def test_a_scheduler_that_reads_each_loss_is_set_less_often() -> None:
-    (found,) = warnings(_a_plateau_of_each_batch)
-    assert "`plateau.step(loss.detach())` made the CPU wait for cuda:0 14 times" in found.message
-    assert found.help == "set it every N steps, or once an epoch"
-
-
-def _a_plateau_of_each_epoch() -> None:
-    step, plateau = _trained_with_a_plateau()
-    for _ in range(14):
-        losses = [step(x) for x in torch.rand(4, 16, 8, device=GPU)]
-        plateau.step(torch.stack(losses).mean())
-
-
-def _a_closure_that_a_search_reads() -> None:
-    net = nn.Linear(8, 4).to(GPU)
-    optimizer = torch.optim.LBFGS(net.parameters(), lr=0.1, max_iter=2)
-    for x in torch.rand(14, 16, 8, device=GPU):
-
-        def closure(x: torch.Tensor = x) -> float:
-            optimizer.zero_grad()
-            loss: torch.Tensor = net(x).square().mean()
-            loss.backward()
-            return loss  # type: ignore[return-value]
-
-        optimizer.step(closure)
-
-
-def _a_scaler_that_counts_what_overflows() -> None:
-    net = nn.Linear(8, 4).to(GPU)
-    optimizer, scaler = torch.optim.SGD(net.parameters(), lr=0.1), torch.amp.GradScaler("cuda")
-    for x in torch.rand(14, 16, 8, device=GPU):
-        optimizer.zero_grad()
-        scaler.scale(net(x).square().mean()).backward()
-        scaler.unscale_(optimizer)
-        scaler.step(optimizer)
-        scaler.update()
-
-
-@pytest.mark.parametrize(
-    "program", [_a_plateau_of_each_epoch, _a_closure_that_a_search_reads, _a_scaler_that_counts_what_overflows]
-)
-def test_what_torch_has_to_read_for_a_step_is_not_mentioned(program: Callable[[], None]) -> None:
-    assert warnings(program) == []
-
-
-def _a_search_that_stops() -> None:
-    net, best = nn.Linear(8, 4).to(GPU), 1e9
-    for x in torch.rand(14, 16, 8, device=GPU):
-        loss = net(x).square().mean()
-        loss.backward()
-        value = loss.item()
-        if value > 4 * best:
-            break
-        best = min(best, value)
-
-
-def _patience() -> int:
+@warns(message=Text("to decide a branch"), help=Text("check every N steps"))
+def test_a_number_that_is_compared_later_is_read_to_decide() -> int:
     net, last, worse = nn.Linear(8, 4).to(GPU), 1e9, 0
     for x in torch.rand(14, 16, 8, device=GPU):
         loss = net(x).square().mean()
@@ -242,13 +167,6 @@ def _patience() -> int:
         worse = worse + 1 if now > last else 0
         last = now
     return worse
-
-
-@pytest.mark.parametrize("program", [_a_search_that_stops, _patience])
-def test_a_number_that_is_compared_later_is_read_to_decide(program: Callable[[], object]) -> None:
-    (found,) = warnings(program)
-    assert "to decide a branch" in found.message
-    assert "check every N steps" in found.help
 
 
 @warns(help="keep `loss.detach()` and read it after the loop, or every N steps")
@@ -286,3 +204,72 @@ def test_a_list_that_is_added_to_keeps_tensors() -> None:
         loss = net(x).square().mean()
         loss.backward()
         seen += [loss.item()]
+
+
+LOOP = """
+import math
+import numpy as np
+import torch
+for step in range(9):
+    {line}
+"""
+
+
+def found(line: str, read: str) -> SourceNode:
+    """Return the code `read` of a line in a loop."""
+    source = parsed(LOOP.format(line=line.replace("\n", "\n    ")))
+    nodes = [node for node in ast.walk(source.tree) if isinstance(node, ast.expr) and source.segment(node) == read]
+    statement = source.statement(nodes[0])
+    assert statement is not None
+    return SourceNode(Code(source, Site("train.py", 1)), nodes[0], statement)
+
+
+@pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        ("if info.max() > 3: break", "info.max() > 3"),
+        ("if inference_loss < 0.1: break", "inference_loss < 0.1"),
+        ('if seen == "nan" or change < self.config.infer: break', "change < self.config.infer"),
+        ("while left > 0: left -= 1", "left > 0"),
+        ("value = x.max().item()\nif value < 1e-3: break", "x.max().item()"),
+    ],
+)
+def test_a_value_decides_how_long_a_loop_runs(line: str, read: str) -> None:
+    assert decides_the_loop(found(line, read))
+
+
+@pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        ("if torch.isnan(loss): break", "torch.isnan(loss)"),
+        ("if not math.isfinite(loss.item()): break", "loss.item()"),
+        ("if loss != loss: break", "loss != loss"),
+        ('if loss == float("inf"): break', 'loss == float("inf")'),
+        ("if loss.item() == -np.inf: break", "loss.item()"),
+        ("if loss < 0: print(step)", "loss < 0"),
+    ],
+)
+def test_a_guard_against_what_never_is_decides_no_loop(line: str, read: str) -> None:
+    assert not decides_the_loop(found(line, read))
+
+
+@pytest.mark.parametrize(
+    ("line", "read", "name"),
+    [
+        ("loss = train(step)\nprint(loss.item())", "loss.item()", "step"),
+        ("for x, y in loader:\n    loss = train(x, y)\n    print(loss.item())", "loss.item()", ""),
+        ("for x in loader: print(net(x).sum().item())", "net(x).sum().item()", ""),
+        ("while queue:\n    loss = train(queue.pop())\n    print(loss.item())", "loss.item()", ""),
+        ("for at, x in enumerate(loader):\n    loss = train(x)\n    print(loss.item())", "loss.item()", "at"),
+        ("for x in loader:\n    loss = train(x)\n    seen += 1\n    print(loss.item())", "loss.item()", "seen"),
+        ("for x in loader:\n    loss, total = train(x), total + 1\n    print(loss.item())", "loss.item()", ""),
+        ("while True:\n    seen = seen + 1\n    loss = train()\n    print(loss.item())", "loss.item()", "seen"),
+        ("for x in loader:\n    if x: seen += 1\n    print(loss.item())", "loss.item()", ""),
+        ("for name, value in logs.items(): print(name, value.item())", "value.item()", "step"),
+        ("for p in net.parameters():\n    norm = p.norm()\n    print(norm.item())", "norm.item()", ""),
+    ],
+)
+def test_the_rounds_of_a_loop_are_counted_by_a_variable_of_that_loop(line: str, read: str, name: str) -> None:
+    """Epochs count no batches: `if epoch % 100 == 0` would print in each step of the first one."""
+    node = found(line, read)
+    assert counter(node, node.node.func.value) == name  # type: ignore[attr-defined]

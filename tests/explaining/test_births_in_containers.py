@@ -211,16 +211,12 @@ class Mean:
             self.kept[name] = 0.9 * self.kept[name] + 0.1 * parameter.detach()
 
 
+@fails("untraced", cause="stale-copy", edits=["", "mean = Mean(net)"])
 def test_a_copy_of_each_parameter_in_a_dictionary_is_older_than_the_move() -> None:
-    def program() -> None:
-        net = nn.Linear(4, 1)
-        mean = Mean(net)
-        net.to("cuda:0")
-        mean.update(net)
-
-    finding = explained(program)
-    assert finding.cause == "stale-copy"
-    assert edits_of(finding) == ["mean = Mean(net)"]
+    net = nn.Linear(4, 1)
+    mean = Mean(net)
+    net.to("cuda:0")
+    mean.update(net)
 
 
 class Distances(nn.Module):

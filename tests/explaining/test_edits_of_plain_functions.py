@@ -1,4 +1,8 @@
-"""What a plain function made for a line that still runs is edited there, though nobody recorded that it ran."""
+"""What ran is read from the source where nobody recorded it.
+
+What the lines of a frame did comes in their order: a line that moved some of what a call gave left the rest behind.
+What a plain function made for a line that still runs is edited there.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from failing import edits_of, explained
+from failing import Text, assert_tells, culprit_of, edits_of, explained
 
 
 class Block(nn.Module):
@@ -73,25 +77,12 @@ def test_a_factory_in_a_plain_function_gets_the_device(program: Callable[[], Non
     assert line.count("device=next(self.parameters()).device") == line.count(made) > 0
 
 
-def either(n: int) -> Tensor:
-    kept = torch.zeros(n)
-    if n > 5:
-        kept = torch.ones(n)
-    return kept
-
-
 def chosen(first: Tensor, second: Tensor) -> Tensor:
     return first if first.sum() > second.sum() else second
 
 
 def plain(n: int) -> Tensor:
     return torch.zeros(n)
-
-
-def of_two_ways() -> None:
-    x = torch.ones(3, device="cuda:0")
-    shift = either(3)
-    x + shift
 
 
 def through_another() -> None:
@@ -108,7 +99,65 @@ def bound_twice(often: bool = False) -> None:
     x + shift
 
 
-@pytest.mark.parametrize("program", [of_two_ways, through_another, bound_twice])
+@pytest.mark.parametrize("program", [through_another, bound_twice])
 def test_where_another_line_may_have_made_it_no_guess_is_edited(program: Callable[[], None]) -> None:
     edits = explained(program).edits
     assert not any("torch.zeros" in edit.before or "torch.ones(n)" in edit.before for edit in edits)
+
+
+def graph(n: int) -> tuple[Tensor, Tensor]:
+    links = (torch.rand(n, n) > 0.5).float()
+    return links / links.sum(1, keepdim=True).clamp(min=1), torch.randn(n, 3)
+
+
+def spread(x: Tensor, links: Tensor) -> Tensor:
+    return links @ x
+
+
+def of_a_graph() -> None:
+    device = torch.device("cuda:0")
+    links, x = graph(5)
+    x = x.to(device)
+    spread(x, links)
+
+
+def of_a_file_of_arrays() -> None:
+    device = torch.device("cuda:0")
+    x, scale = torch.from_numpy(torch.ones(3).numpy()), torch.from_numpy(torch.ones(3).numpy())
+    x = x.to(device)
+    x * scale
+
+
+@pytest.mark.parametrize(
+    ("program", "moved", "edit"),
+    [
+        (of_a_graph, "x = x.to(device)", "links = links.to(device)"),
+        (of_a_file_of_arrays, "x = x.to(device)", "scale = scale.to(device)"),
+    ],
+)
+def test_the_line_that_moved_its_neighbour_left_it_behind(program: Callable[[], None], moved: str, edit: str) -> None:
+    error = explained(program)
+    assert_tells(error, moved=Text(ends=moved), edits=[edit])
+
+
+def scaled(x: Tensor) -> Tensor:
+    x = x.to("cuda:0")
+    scale = torch.from_numpy(torch.ones(3).numpy())
+    return x * scale
+
+
+def test_a_line_above_its_birth_left_nothing_behind() -> None:
+    error = explained(lambda: scaled(torch.ones(3)))
+    assert culprit_of(error).moved is None, error.message
+
+
+def test_what_a_line_below_gives_a_later_round_comes_before_what_is_made_of_it() -> None:
+    def rounds() -> None:
+        x, bias = torch.ones(3, device="cuda:0"), torch.zeros(3)
+        for _ in range(3):
+            y = bias + 1
+            bias = y * 2
+        x * y
+
+    error = explained(rounds)
+    assert culprit_of(error).name == "y"

@@ -1,23 +1,17 @@
-"""Where a tensor was born, read from the source of what nobody recorded: through caches, defaults and lists."""
+"""Where a tensor was born, read from the source of what nobody recorded: through caches, defaults, lists and files."""
 
 from __future__ import annotations
 
 import copy
 import functools
+import io
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-import devtrace
-from devtrace.diagnosis.findings import Finding
-from failing import Text, birth_of, explained, fails
-
-
-def line_of_birth(finding: Finding) -> str:
-    return Path(__file__).read_text().splitlines()[birth_of(finding).line - 1].strip()
+from failing import BOTH, Text, birth_of, culprit_of, explained, fails
 
 
 @functools.cache
@@ -162,7 +156,7 @@ BIRTHS = {
 @pytest.mark.parametrize("way", BIRTHS)
 def test_the_states_that_a_layer_of_torchs_was_given_as_a_pair_were_born_in_the_users_code(way: str) -> None:
     finding = explained(lambda: Recurrent().to("cuda:0")(torch.rand(5, 2, 3, device="cuda:0"), way))
-    assert line_of_birth(finding) == BIRTHS[way]
+    assert birth_of(finding).text == BIRTHS[way]
     assert not any(").to(" in edit.after for edit in finding.edits)  # a pair has none
 
 
@@ -199,7 +193,7 @@ def test_a_method_that_only_a_branch_calls_may_not_have_run() -> None:
             index.add(torch.ones(1, 3, device="cuda:0"))
         index.search(torch.ones(1, 3, device="cuda:0"))
 
-    assert line_of_birth(explained(program)) == "self.rows = torch.empty(0, 3)"
+    assert birth_of(explained(program)).text == "self.rows = torch.empty(0, 3)"
 
 
 class Average:
@@ -224,16 +218,16 @@ def without_mask(batch: tuple[torch.Tensor, torch.Tensor], device: str) -> tuple
     return x.to(device), mask
 
 
+@fails(
+    "untraced",
+    born="rows = [(torch.ones(2), torch.ones(2)) for _ in range(2)]",
+    edits=["return x.to(device), mask.to(device)"],
+)
 def test_an_item_of_a_tuple_that_a_function_unpacked_was_born_where_the_tuple_was() -> None:
-    def program() -> None:
-        rows = [(torch.ones(2), torch.ones(2)) for _ in range(2)]
-        for batch in rows:
-            x, mask = without_mask(batch, "cuda:0")
-            x * mask
-
-    finding = explained(program)
-    assert line_of_birth(finding) == "rows = [(torch.ones(2), torch.ones(2)) for _ in range(2)]"
-    assert [edit.after.strip() for edit in finding.edits] == ["return x.to(device), mask.to(device)"]
+    rows = [(torch.ones(2), torch.ones(2)) for _ in range(2)]
+    for batch in rows:
+        x, mask = without_mask(batch, "cuda:0")
+        x * mask
 
 
 FILLERS: dict[str, Callable[..., torch.Tensor]] = {"ones": torch.ones, "eye": torch.eye}
@@ -310,22 +304,12 @@ class Momentum(torch.optim.Optimizer):
             mean.mul_(0.9).add_(weight.grad)
 
 
-@pytest.mark.parametrize("recorded", [False, True])
-def test_state_that_a_step_made_without_a_device_is_no_tensor_that_a_move_missed(recorded: bool) -> None:
-    def program() -> None:
-        net = nn.Linear(2, 2).to("cuda:0")
-        optimizer = Momentum(net.parameters())
-        net(torch.ones(1, 2, device="cuda:0")).sum().backward()
-        optimizer.step()
-
-    if recorded:
-        with pytest.raises(RuntimeError), devtrace.record(simulate="cuda:1") as recording:
-            program()
-        finding = recording.report.findings[0]
-    else:
-        finding = explained(program)
-    assert finding.cause == "created-without-device"
-    assert line_of_birth(finding) == 'state["mean"] = torch.zeros(weight.shape)'
+@fails(*BOTH, cause="created-without-device", born='state["mean"] = torch.zeros(weight.shape)')
+def test_state_that_a_step_made_without_a_device_is_no_tensor_that_a_move_missed() -> None:
+    net = nn.Linear(2, 2).to("cuda:0")
+    optimizer = Momentum(net.parameters())
+    net(torch.ones(1, 2, device="cuda:0")).sum().backward()
+    optimizer.step()
 
 
 class Sampler:
@@ -395,14 +379,61 @@ def spread(x: torch.Tensor) -> torch.Tensor:
     return (d - d.min()) / (d.max() - d.min()) + d.mean()
 
 
+@fails("untraced", born="table = torch.zeros(3, device=chosen)", cause="wrong-device")
 def test_a_variable_that_others_use_more_than_once_is_read_once() -> None:
     """Read as often as it is used, it took all the steps that an explanation has."""
+    chosen = torch.device("cuda")
+    scale = spread(torch.ones(3, device="cuda:1"))
+    table = torch.zeros(3, device=chosen)
+    table = torch.lerp(table, scale, 0.5)
 
-    def program() -> None:
-        chosen = torch.device("cuda")
-        scale = spread(torch.ones(3, device="cuda:1"))
-        table = torch.zeros(3, device=chosen)
-        table = torch.lerp(table, scale, 0.5)
 
-    finding = explained(program, "cuda:2")
-    assert (line_of_birth(finding), finding.cause) == ("table = torch.zeros(3, device=chosen)", "wrong-device")
+def saved() -> io.BytesIO:
+    file = io.BytesIO()
+    torch.save({"net": nn.Linear(3, 1).state_dict(), "scaler": {"mean": torch.zeros(3), "scale": torch.ones(3)}}, file)
+    file.seek(0)
+    return file
+
+
+class Predictor:
+    def __init__(self, file: io.BytesIO) -> None:
+        checkpoint = torch.load(file, map_location="cpu")
+        self.scaler = checkpoint["scaler"]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x - self.scaler["mean"]  # type: ignore[no-any-return]
+
+
+def of_a_checkpoint() -> None:
+    Predictor(saved())(torch.ones(2, 3, device="cuda:0"))
+
+
+def read(file: io.BytesIO) -> dict[str, Tensor]:
+    bundle = torch.load(file, weights_only=True)
+    return bundle["scaler"]  # type: ignore[no-any-return]
+
+
+def of_a_function() -> None:
+    scaler = read(saved())
+    x = torch.ones(2, 3, device="cuda:0")
+    x * scaler["scale"]
+
+
+def of_a_variable() -> None:
+    stored = torch.load(saved(), weights_only=True)
+    torch.ones(2, 3, device="cuda:0") - stored["scaler"]["mean"]
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        (of_a_checkpoint, 'checkpoint = torch.load(file, map_location="cpu")'),
+        (of_a_function, "bundle = torch.load(file, weights_only=True)"),
+        (of_a_variable, "stored = torch.load(saved(), weights_only=True)"),
+    ],
+)
+def test_a_tensor_that_was_loaded_was_made_by_that_line(program: Callable[[], None], line: str) -> None:
+    error = explained(program)
+    assert culprit_of(error).born is not None, error.message
+    assert birth_of(error).text == line
+    assert not any("torch.zeros" in name for name in culprit_of(error).names)

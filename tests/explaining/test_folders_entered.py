@@ -9,10 +9,10 @@ from types import FrameType
 
 import pytest
 import torch
-from torch import nn
 
 import devtrace
 from devtrace.recording.context import hooks
+from odd_programs import Scaled
 
 pytestmark = pytest.mark.one_in(3)
 
@@ -23,20 +23,9 @@ ASKED = {"dtypes", "jobs", "memory"}
 MOST_FOLDERS = 15
 
 
-class Net(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = nn.Linear(4, 4)
-        self.table = torch.zeros(4)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        moved: torch.Tensor = self.body(x)
-        return moved + self.table
-
-
 def forgotten_buffer() -> None:
-    net = Net().to("cuda")
-    net(torch.zeros(2, 4, device="cuda"))
+    net = Scaled().to("cuda")
+    net(torch.zeros(2, 3, device="cuda"))
 
 
 def values_of_a_device() -> None:

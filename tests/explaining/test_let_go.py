@@ -16,6 +16,7 @@ import devtrace
 from devtrace.explaining.reading import argument_sources, move_history
 from devtrace.recording.columns.module_notes import Happening
 from devtrace.recording.columns.process_history import ErrorMark, MovedModule, mark_of
+from odd_programs import Scaled
 
 
 @pytest.fixture(autouse=True)
@@ -23,16 +24,6 @@ def no_collector(hooked: None) -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
-
-
-class Masked(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(3, 3)
-        self.mask = torch.ones(3)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.as_tensor(self.layer(x) * self.mask)
 
 
 def test_a_function_that_still_runs_frees_what_it_drops() -> None:
@@ -50,8 +41,8 @@ def test_a_function_that_still_runs_frees_what_it_drops() -> None:
 
 
 def test_a_model_is_free_without_the_collector() -> None:
-    model = Masked().to("cuda:0")
-    dead: list[weakref.ref[Any]] = [weakref.ref(model), weakref.ref(model.mask)]
+    model = Scaled().to("cuda:0")
+    dead: list[weakref.ref[Any]] = [weakref.ref(model), weakref.ref(model.table)]
     report = None
     try:
         model(torch.ones(2, 3, device="cuda:0"))

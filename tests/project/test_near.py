@@ -1,4 +1,4 @@
-"""`make near`: the tests that a change can reach, from a record of who runs what, and where that knows nothing."""
+"""Which tests a change asks: those that it can reach (`make near`), and the folders that stand on it (`make test`)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
+import asked
 import near
 import pytest
 from near_record import MAP, ROOT, Ran, decode, encode, named, ran
@@ -146,3 +147,40 @@ def test_every_test_file_is_reached_by_a_change_of_what_is_none() -> None:
     changed += ["tests/project/lines.json", "tests/harness/trees.py", "tests/harness/warm.py"]
     reached = {test for path in changed for test in here.reached(path, None)} | {*here.tests}
     assert {path for path in here.texts if near.is_test(path)} - reached == set()
+
+
+@pytest.mark.parametrize(
+    ("package", "reached", "spared"),
+    [
+        ("diagnosis/ending.py", "report notebook explaining project", "simulation recording source runtime e2e"),
+        (
+            "diagnosis/rules",
+            "diagnosis explaining dtypes",
+            "report costs jobs notebook cli fixing project notebooks recording",
+        ),
+        ("diagnosis/evidence", "diagnosis report costs explaining jobs", "notebook cli fixing project recording"),
+        ("memory/rules", "memory", "diagnosis explaining jobs cli"),
+        ("simulation/simulation.py", "simulation project", "recording diagnosis report costs"),
+        ("words/errors.py", "simulation runtime trace diagnosis cli notebook", "source"),
+        ("notebook/magic.py", "notebook e2e project wheel", "report recording diagnosis"),
+    ],
+)
+def test_a_change_reaches_the_tests_of_what_stands_above_it(package: str, reached: str, spared: str) -> None:
+    place = f"{asked.SOURCES}/{package}"
+    names = {*(folder.name for folder in asked.OF_TESTS), "notebooks", "wheel"}
+    stand_on_it = {name for name in names if any(f"{place}/".startswith(f"{each}/") for each in asked.under(name))}
+    assert set(reached.split()) <= stand_on_it
+    assert not set(spared.split()) & stand_on_it
+
+
+def test_what_has_passed_is_asked_again_when_its_folder_or_what_it_stands_on_differs() -> None:
+    before = asked.state(["report", "simulation"])
+    asked.digest.cache_clear()
+    assert asked.state(["report", "simulation"]) == before
+    assert before["report"] != before["simulation"]
+
+
+def test_every_folder_of_tests_is_asked_by_one_target() -> None:
+    names = [*asked.folders_of("unit"), *asked.folders_of("e2e")]
+    assert sorted(names) == sorted(folder.name for folder in asked.OF_TESTS)
+    assert {"tests/corpus", "tests/harness", "tests/golden"} <= set(asked.COMMON)

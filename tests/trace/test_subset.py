@@ -1,8 +1,9 @@
-"""A trace with fewer ops keeps the format's rules and what the ops that stay say."""
+"""A trace with fewer ops, or shared without its source: it keeps the format's rules and what is left says the same."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,11 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_dump import dump
 
+import devtrace
+from devtrace.api.results import diagnose
+from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.checks import broken_rule
-from devtrace.trace.subset import LONGEST_TEXT, around, cut, renumbered
+from devtrace.trace.subset import LONGEST_TEXT, around, cut, renumbered, without_source
 from devtrace.trace.tables import TraceData
 from samples import facts_of, training
 from traces import head_trace, odd_trace
+from warm import Warm
 
 TRACES = [training(4), head_trace(), odd_trace()]
 
@@ -81,3 +86,39 @@ def test_a_finding_keeps_its_ops_and_lines_under_their_new_numbers_in_all_its_pa
         "culprit": {"born": 3, "site": -1},
         "holders": [{"name": "losses", "born": 4, "site": 3}],
     }
+
+
+PROGRAM = """import torch
+secret_weight = torch.ones(3, 3)
+public = torch.zeros(3, device="cuda:0")  # a comment of my own
+public @ secret_weight
+"""
+
+
+def test_a_trace_without_source_has_no_line_of_it_and_still_has_all_lines_numbers(tmp_path: Path, warm: Warm) -> None:
+    (tmp_path / "mine.py").write_text(PROGRAM)
+    warm.devtrace(tmp_path, "run", "--simulate", "cuda:1", "--save", "whole.devtrace", "mine.py")
+    whole = devtrace.load(tmp_path / "whole.devtrace")
+    assert "a comment of my own" in (tmp_path / "whole.devtrace").read_text() or len(whole.sources)
+    whole.save(tmp_path / "shared.devtrace", source=False)
+    text = (tmp_path / "shared.devtrace").read_text()
+    for line in PROGRAM.splitlines()[1:]:
+        assert line.partition("  #")[0] not in text
+    assert "a comment of my own" not in text
+    shared = devtrace.load(tmp_path / "shared.devtrace")
+    assert len(shared.sources) == 0
+    [found, *_] = diagnose(shared).findings
+    [before, *_] = diagnose(whole).findings
+    assert (found.rule, found.message, found.edits) == (before.rule, before.message, ())
+    assert found.site is not None
+    assert (found.site.line, found.site.text) == (4, "")
+
+
+def test_advice_keeps_its_words_where_the_code_of_an_edit_is_left_out() -> None:
+    edit = {"after": "    mask = torch.ones(\n        3, device=x.device\n    )\n"}
+    quoted = {"help": "move it where it is made (once): `mask = torch.ones( 3, device=x.device )`", "edits": [edit]}
+    whole = {"help": edit["after"].strip(), "edits": [edit]}
+    bare = without_source(replace(TraceBuilder().build(), findings=(quoted, whole))).findings
+    assert bare is not None
+    assert [each["help"] for each in bare] == ["move it where it is made (once): `...`", "..."]
+    assert [each["edits"] for each in bare] == [[], []]

@@ -169,14 +169,12 @@ def test_a_model_is_moved_below_the_last_of_the_lines_that_replaced_its_buffers(
     assert "running_var" in Path(__file__).read_text().splitlines()[error.edits[0].line - 1]
 
 
+@fails(edits=["head.to(device)"])
 def test_what_an_inner_call_has_taken_already_stays_where_it_is() -> None:
-    def program(device: str) -> None:
-        net, head = nn.GRU(3, 4).to(device), nn.Linear(4, 2)
-        x, lengths = torch.rand(5, 2, 3).to(device), torch.tensor([5, 3])
-        head(last_states(net, x, lengths))
-
-    error = report_of(lambda: program("cuda:0")).findings[0]
-    assert edits_of(error) == ["head.to(device)"]
+    device = "cuda:0"
+    net, head = nn.GRU(3, 4).to(device), nn.Linear(4, 2)
+    x, lengths = torch.rand(5, 2, 3).to(device), torch.tensor([5, 3])
+    head(last_states(net, x, lengths))
 
 
 def last_states(net: nn.Module, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
@@ -231,11 +229,8 @@ class Weighted:
         return torch.stack([(weight * part).sum() for weight, part in zip(self.weights, parts, strict=True)])
 
 
+@fails(edits=["loss.weights = [each.to(device) for each in loss.weights]"])
 def test_a_list_of_which_a_number_stayed_behind_too_is_moved_as_a_whole() -> None:
-    def program() -> None:
-        device = "cuda:0"
-        loss = Weighted()
-        loss.total([torch.ones(2, device=device)] * 3)
-
-    expected = "loss.weights = [each.to(device) for each in loss.weights]"
-    assert edits_of(report_of(program).findings[0]) == [expected]
+    device = "cuda:0"
+    loss = Weighted()
+    loss.total([torch.ones(2, device=device)] * 3)

@@ -1,4 +1,4 @@
-"""An edit is of what runs: of a lambda it moves each use; a model that the failing line moves is not asked above it."""
+"""An edit is of what runs: each use in a lambda, a model that the failing line moves, and what vmap or grad wraps."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.func import grad, vmap
 
 from devtrace.diagnosis.findings import Finding
-from failing import both, edits_of, error_of
+from failing import both, edits_of, error_of, explained
 
 LEVELS = torch.tensor([0.1, 0.5, 0.9])
 LOSSES = {"levels": lambda p, y: torch.maximum(LEVELS * (y - p), (LEVELS - 1) * (y - p)).mean()}
@@ -83,3 +84,35 @@ def test_no_edit_asks_a_model_for_its_device_above_the_line_that_moves_it(progra
     (line,) = edits_of(error_of(program))
     assert "total.to(" in line
     assert "parameters()" not in line
+
+
+def loss_of(x: Tensor, y: Tensor) -> Tensor:
+    weights = torch.ones(3)
+    return ((x * weights).sum() - y) ** 2
+
+
+def shifted(x: Tensor) -> Tensor:
+    shift = torch.arange(3)
+    return x + shift
+
+
+def of_gradients() -> None:
+    vmap(grad(loss_of))(torch.ones(2, 3).to("cuda:0"), torch.zeros(2).to("cuda:0"))
+
+
+def of_two_axes() -> None:
+    vmap(vmap(shifted))(torch.ones(2, 2, 3).to("cuda:0"))
+
+
+@pytest.mark.parametrize("found", [error_of, explained])
+@pytest.mark.parametrize(
+    ("program", "edit"),
+    [
+        (of_gradients, "weights = torch.ones(3, device=x.device)"),
+        (of_two_axes, "shift = torch.arange(3, device=x.device)"),
+    ],
+)
+def test_a_factory_is_given_the_device_of_an_argument(
+    found: Callable[[Callable[[], None]], Finding], program: Callable[[], None], edit: str
+) -> None:
+    assert edits_of(found(program)) == [edit]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from devtrace.diagnosis.findings import Finding
-from failing import both, culprit_of, edits_of, error_of, explained
+from failing import both, culprit_of, edits_of, error_of, explained, fails
 
 GPU = "cuda:0"
 
@@ -177,14 +177,14 @@ def chained(parts: nn.ModuleList, x: Tensor) -> Tensor:
     return total
 
 
-def test_what_an_earlier_round_made_is_made_on_the_device_too() -> None:
-    def program() -> None:
-        chained(nn.ModuleList([Turn(), Stretch()]).to(GPU), torch.ones(2, 3, device=GPU))
-
-    assert edits_of(error_of(program)) == [
+@fails(
+    edits=[
         "total = torch.zeros(len(x), device=x.device)",
         "return torch.flip(x, (1,)), torch.zeros(len(x), device=x.device)",
     ]
+)
+def test_what_an_earlier_round_made_is_made_on_the_device_too() -> None:
+    chained(nn.ModuleList([Turn(), Stretch()]).to(GPU), torch.ones(2, 3, device=GPU))
 
 
 class Pose:

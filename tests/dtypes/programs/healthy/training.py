@@ -1,7 +1,6 @@
 from torch import nn
 import torch
 from torch.nn import functional as F
-import torch.nn.functional as F
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 
@@ -26,48 +25,6 @@ def accumulated_with_a_scaler(device):
             scaler.update()
             opt.zero_grad(set_to_none=True)
             sched.step()
-    return loss.item()
-
-
-class LoraLinear(nn.Module):
-    def __init__(self, base, r=2, alpha=4):
-        super().__init__()
-        self.base, self.scale = base, alpha / r
-        for p in base.parameters():
-            p.requires_grad = False
-        self.A = nn.Parameter(torch.randn(r, base.in_features, device=base.weight.device) * 0.01)
-        self.B = nn.Parameter(torch.zeros(base.out_features, r, device=base.weight.device))
-        self.drop = nn.Dropout(0.05)
-
-    def forward(self, x):
-        h = self.base(x)
-        z = self.drop(x.to(self.A.dtype)) @ self.A.T @ self.B.T * self.scale
-        return h + z.to(h.dtype)
-
-
-def wrap(model):
-    for name, child in list(model.named_children()):
-        if isinstance(child, nn.Linear):
-            setattr(model, name, LoraLinear(child))
-        else:
-            wrap(child)
-    return model
-
-
-def adapters_of_a_model(device):
-    """Every linear layer of a bfloat16 model gets a float32 adapter; only these are trained and saved."""
-    model = nn.Sequential(nn.Embedding(13, 8), nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 13)).half().to(device)
-    model = wrap(model.bfloat16())
-    opt = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], 1e-2)
-    for _ in range(6):
-        ids = torch.randint(0, 13, (2, 7), device=device)
-        logits = model(ids)
-        loss = F.cross_entropy(logits[:, :-1].reshape(-1, 13).float(), ids[:, 1:].reshape(-1))
-        loss.backward()
-        opt.step()
-        opt.zero_grad()
-    state = {k: v for k, v in model.state_dict().items() if k.endswith((".A", ".B"))}
-    model.load_state_dict(state, strict=False)
     return loss.item()
 
 
@@ -157,25 +114,6 @@ def lora_in_float32(device):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return loss.item()
-
-
-def master_weights(device):
-    """A half model with float32 master weights that the optimizer steps, copied back after each step."""
-    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)).bfloat16()
-    masters = [p.detach().float().clone().requires_grad_() for p in model.parameters()]
-    optimizer = torch.optim.SGD(masters, lr=0.1, momentum=0.9)
-    for _ in range(3):
-        x = torch.randn(16, 4)
-        loss = (model(x.bfloat16()).float() - x.sum(1, keepdim=True)).square().mean()
-        model.zero_grad()
-        loss.backward()
-        for master, p in zip(masters, model.parameters()):
-            master.grad = p.grad.float()
-        optimizer.step()
-        with torch.no_grad():
-            for master, p in zip(masters, model.parameters()):
-                p.copy_(master)
     return loss.item()
 
 

@@ -1,6 +1,5 @@
 from torch import nn
 import torch
-import torch.nn.functional as F
 from torch.nn.modules.module import register_module_forward_hook
 
 
@@ -84,39 +83,6 @@ def hook_of_all_before(device):
     nn.modules.module.register_module_forward_pre_hook(norms_compute_in_float32)
     model = nn.Sequential(nn.Linear(4, 4), Scale(4)).to(device=device, dtype=torch.bfloat16)
     return model(torch.zeros(2, 4, device=device, dtype=torch.bfloat16)).sum().item()
-
-
-# wrong-dtype, x, float32
-class Layer(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(4, 4)
-
-    def forward(self, x):
-        y = self.lin(x)  # failed
-        return y, y.abs().mean()
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.ModuleList([Layer() for _ in range(3)])
-
-    def forward(self, x):
-        for layer in self.layers:
-            x, stat = layer(x)
-        return x
-
-
-def clean(module, args, out):
-    hidden = out[0].float().nan_to_num()  # born
-    return hidden, out[1]
-
-
-def hook_tuple(device):
-    model = Model().bfloat16()
-    model.layers[1].register_forward_hook(clean)
-    return model(torch.ones(2, 4).bfloat16()).float().sum().item()
 
 
 # created-without-dtype, output + torch.full(output.shape[-1:], 0.01), float32

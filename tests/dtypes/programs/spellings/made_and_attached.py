@@ -107,18 +107,6 @@ def lstm_state_opts(device):
     rnn(x, init)  # failed
 
 
-# created-without-dtype, pos, float32
-def table_of(n, d):
-    table = torch.stack([torch.sin(torch.arange(n) / 10 ** (i / d)) for i in range(d)], -1)  # born
-    return table
-
-
-def transformer_layer(device):
-    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).double().eval()
-    pos = table_of(5, 8)
-    return layer(pos[None]).sum().item()  # failed
-
-
 # attached-after-cast, model.prompt, float32
 class Encoder(nn.Module):
     def __init__(self):

@@ -1,6 +1,5 @@
 from torch import nn
 import torch
-import torch.nn.functional as F
 
 
 # python-number, scores, float16
@@ -75,21 +74,3 @@ def disabled(device):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         out = net(torch.randn(5, 6))
     return out.float().square().mean().item()
-
-
-# autocast-off, z, bfloat16
-class AE(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.enc, self.dec = nn.Linear(6, 2), nn.Linear(2, 6)
-
-
-def train(model, x):
-    with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
-        z = model.enc(x)  # born
-    recon = model.dec(z)  # failed
-    F.mse_loss(recon, x).backward()
-
-
-def inner_autocast(device):
-    train(AE(), torch.randn(5, 6))

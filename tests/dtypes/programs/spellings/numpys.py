@@ -40,24 +40,6 @@ def conv_window(device):
     return net(torch.randn(3, 12)).sum().item()
 
 
-# numpy-boundary, returns, float64
-def discount(rewards, gamma=0.9):
-    out, total = np.zeros(len(rewards)), 0.0
-    for i, r in enumerate(reversed(rewards)):
-        total = r + gamma * total
-        out[i] = total
-    return torch.as_tensor(out[::-1].copy())  # born
-
-
-def huber_backward(device):
-    critic = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
-    obs = torch.randn(3, 4)
-    returns = discount([1.0, 0.0, 2.0])
-    criterion = nn.HuberLoss()
-    loss = criterion(critic(obs).squeeze(-1), returns)  # failed
-    loss.backward()
-
-
 # numpy-boundary, obs, uint8
 # untraced: never-cast
 class Stack:

@@ -67,26 +67,6 @@ def int8_weight(device):
     return lin(torch.randn(2, 4)).sum().item()
 
 
-# wrong-dtype, temb, float32
-class Time(nn.Module):
-    def __init__(self, d, **kw):
-        super().__init__()
-        self.d = d
-        self.up = nn.Linear(d, 2 * d, **kw)
-    def embed(self, t):
-        freqs = torch.exp(-torch.arange(self.d, dtype=torch.float32))
-        return torch.sin(t.to(dtype=torch.float32)[:, None] * freqs)  # born
-    def forward(self, t):
-        temb = self.embed(t)
-        return self.up(temb)  # failed
-
-
-def kwargs_dtype(device):
-    settings = {"dtype": torch.bfloat16}
-    net = Time(4, **settings)
-    return net(torch.tensor([3, 7])).float().sum().item()
-
-
 # wrong-dtype, rows, float32
 class Widen(nn.Module):
     def forward(self, h):
