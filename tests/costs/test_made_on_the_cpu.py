@@ -178,7 +178,7 @@ class Doubled(torch.autograd.Function):
 def test_what_the_users_own_backward_makes_is_of_its_own_line() -> None:
     net = nn.Linear(8, 1).to(GPU)
     for _ in range(20):
-        Doubled.apply(net(torch.rand(16, 8, device=GPU))).mean().backward()
+        Doubled.apply(net(torch.rand(16, 8, device=GPU))).mean().backward()  # type: ignore[no-untyped-call]
 
 
 @warns(help="create it on the device: `torch.ones(16, 1, device=where)`")
