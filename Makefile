@@ -27,7 +27,7 @@ OF_E2E := tests/e2e
 OF_NOTEBOOKS := tests/project/test_notebooks.py
 OF_WHEEL := tests/project/test_wheel.py
 # What holds of all code and all sentences, in seconds: no program is run.
-QUICK := tests/project/test_layers.py tests/project/test_named_in_docs.py tests/project/test_near.py \
+QUICK := tests/project/test_layers.py tests/project/test_lines.py tests/project/test_named_in_docs.py tests/project/test_near.py \
 	tests/project/test_readme.py tests/project/test_vocabulary.py tests/recording/test_one_liners.py \
 	tests/words/test_catalogue.py tests/words/test_messages.py tests/words/test_prose.py tests/words/test_text_format.py
 JLPM := YARN_ENABLE_TELEMETRY=0 $(BIN)/jlpm
