@@ -35,8 +35,7 @@ def earlier_cells(shell: Any) -> Iterator[Cell]:
 def earlier_texts(shell: Any) -> dict[str, tuple[str, str]]:
     """Return label and text of the cells that this shell has run, by label: their ids are not known."""
     typed = shell.history_manager.input_hist_raw if shell.history_manager is not None else []
-    labels = {f"In[{count}]": text for count, text in enumerate(typed) if count and text.strip()}
-    return {label: (label, text) for label, text in labels.items()}
+    return {f"In[{count}]": (f"In[{count}]", text) for count, text in enumerate(typed) if count and text.strip()}
 
 
 def _compiled() -> Iterator[tuple[str, str]]:

@@ -1,19 +1,15 @@
-"""What a rule asks of modules: which line made `model.head`, which moved it, where are its tensors?
+"""What a rule asks of modules: which line moved `model.head`, where are its tensors?
 
     head = modules.named(queries, "model.head")
-    queries.site(modules.born(queries, head))           # `model.head = nn.Linear(768, 2)`
     modules.moves(queries, head)[0].site                # `model.to(device)`, the last one
     modules.tensors(queries, below="model.head")        # its weight and bias, before and after each move
-    modules.ops(queries, head)                          # what ran in its calls, and within those
 
 A path is what the program's variables say. A move has the `module` that it was of, its `site`, the `op` that it came
 before, and its `device`: None where nothing went to another.
 """
 
-import numpy as np
-
-from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
-from devtrace.trace.ids import NO_MODULE, ModuleId, SiteId, TensorId
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.trace.ids import NO_MODULE, ModuleId, TensorId
 from devtrace.trace.rows import Move
 
 
@@ -31,22 +27,6 @@ def around(queries: TraceQueries, module: ModuleId) -> list[ModuleId]:
         found.append(module)
         module = ModuleId(queries.trace.modules.number("parent", module))
     return found
-
-
-def born(queries: TraceQueries, module: ModuleId) -> SiteId:
-    """Return the user's line that made a module's first tensor, else that attached the module; -1 if none was seen."""
-    path, attached = queries.trace.modules.raw("path", module), queries.trace.modules.number("site", module)
-    own = tensors(queries, "parameter", "buffer", below=path)
-    return queries.user(next((site for _, row in own if (site := queries.born(row)) >= 0), SiteId(attached)))
-
-
-def ops(queries: TraceQueries, module: ModuleId) -> Rows:
-    """Return the ops that ran in the calls of a module, those of its layers included."""
-    calls = queries.trace.calls
-    is_of_it = (calls.ints("module") == module).tolist()
-    for call, parent in enumerate(calls.ints("parent").tolist()):  # which began before
-        is_of_it[call] |= parent >= 0 and is_of_it[parent]
-    return np.flatnonzero(np.array([*is_of_it, False])[queries.trace.ops.ints("call")])
 
 
 def moves(queries: TraceQueries, module: ModuleId) -> list[Move]:

@@ -19,8 +19,8 @@ from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.changes import rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source import kinds
-from devtrace.source.defuse import given_by, is_written, path_of, paths_in, targets
-from devtrace.source.matching import alone, is_literal, match_code, nodes_of, only, written_out
+from devtrace.source.defuse import bindings, given_by, is_written, path_of, paths_in, targets
+from devtrace.source.matching import alone, is_literal, match_code, nodes_of, only, variable, written_out
 from devtrace.source.object_walk import Reference, is_tensor, items_of, members
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.trace.ids import OpId, TensorId
@@ -75,7 +75,7 @@ def _registering(case: MismatchCase, verdict: Verdict, reference: Reference) -> 
     if verdict.move is None or in_class:
         return  # a module takes no buffer under a name that it has
     building = [each for each in given if getattr(each.function, "name", "") == "__init__"]
-    chosen = (building or given)[:1] if building or len(given) == 1 else []
+    chosen = (building or given)[:1] if building or _is_first_of_one_function(given) else []
     rows = _rows(case, reference.value)
     moved = [Moved(row, _since(case, row, verdict.move) if building else verdict.move.op) for row in rows]
     others = (getattr(each.node, "value", None) for each in given if each not in chosen)
@@ -110,6 +110,13 @@ def _since(case: MismatchCase, row: TensorId, move: Move) -> OpId:
     return max(move.op, case.queries.producer(case.queries.base(row))) if is_read else move.op
 
 
+def _is_first_of_one_function(given: list[SourceNode]) -> bool:
+    """Return whether the first assignment is the first that runs: all are in one function, and it is in no branch."""
+    if len(given) < 2 or len({id(each.function) for each in given}) > 1:
+        return len(given) == 1
+    return given[0].source.parent(given[0].statement) is given[0].function
+
+
 def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> Iterator[Fix]:
     code, value, statement = given
     paths = [path for path, _ in given_by(code.source, statement)]
@@ -125,8 +132,8 @@ def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> 
         new = _contained(code, value, reference.value, torch_nn)
         key = "fixed.container-of-parameters" if container.startswith("Parameter") else "fixed.container"
         help = sentence(key, container=container, code=f"{left} = {one_line(new)}")
-        changes = [(value, new)]
-        if _is_nested(reference.value) and not _parts(value):
+        changes = [(value, new), *_lists_added(code, statement, left, reference.value, torch_nn)]
+        if _is_nested(reference.value) and len(changes) == 1 and not _parts(value):
             return
     elif not is_tensor(reference.value) or (is_literal(value) and right != "None"):
         return
@@ -178,6 +185,22 @@ def _parts(node: ast.expr) -> list[ast.expr]:
         case ast.Call(func=ast.Name(id="dict"), args=[], keywords=words) if all(word.arg for word in words):
             return [word.value for word in words]
     return written_out(node)
+
+
+def _lists_added(
+    code: Code, statement: ast.stmt, left: str, layers: Any, torch_nn: str
+) -> Iterator[tuple[ast.AST, str]]:
+    """Yield each list of layers that the constructor adds to its list, and how it reads as a container of torch's.
+
+    Of `self.blocks.append([conv, norm])` that is `[conv, norm]`; of `self.blocks.append(block)` what `block` was given.
+    """
+    function = code.source.function(statement)
+    for node in ast.walk(function) if function is not None and _is_nested(layers) else ():
+        added = match_code(f"{left}.append($x)", node) or match_code(f"{left}[$key] = $x", node)
+        if function is not None and added is not None:
+            given = [each.value for each in bindings(code.source, function, variable(added["x"]))]
+            for value in given or [added["x"]]:
+                yield value, _contained(code, value, items_of(layers)[0], torch_nn)
 
 
 def _is_nested(value: Any) -> bool:
