@@ -213,8 +213,9 @@ class Cost:
         For an op of the backward pass that is the line that called backward.
         """
         queries, ops = self.queries, np.array(self.ops, dtype=np.int64)
-        is_backward = queries.is_phase("backward")[ops] & (queries.trace.ops.ints("forward")[ops] >= 0)
-        lines = np.where(is_backward, queries.cost_users[ops], queries.trace.ops.ints("site")[ops])
+        sites, forward = queries.trace.ops.ints("site")[ops], queries.trace.ops.ints("forward")[ops]
+        has_no_line = queries.is_phase("backward")[ops] & ((forward >= 0) | (sites < 0))  # see `callers_of_backward`
+        lines = np.where(has_no_line, queries.cost_users[ops], sites)
         found, counts = np.unique(lines, return_counts=True)
         exact = {SiteId(int(line)): int(n) + self._folded(line) for line, n in zip(found, counts, strict=True)}
         own = queries.user(found[0]) if len(found) else NO_SITE
