@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.asked_devices import MOST_STEPS, AskedDevice, giver
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.lent_modules import Hook, hook_of
+from devtrace.diagnosis.evidence.lent_modules import Hook
 from devtrace.diagnosis.evidence.mismatch_case import AskedAtRest, MismatchCase, Verdict
 from devtrace.diagnosis.evidence.origins import trait_argument
 from devtrace.diagnosis.evidence.trace_queries import META, SourceNode
@@ -34,7 +34,7 @@ def weights_wait_elsewhere(case: MismatchCase) -> Verdict | None:
 def hooked(case: MismatchCase) -> Iterator[tuple[AccessPath, AccessPath, Hook]]:
     """Yield the names of the odd tensor and of what it was made of, each with a module around it that has a hook."""
     for name in (*case.names, *(name for row in case.origin.path for name in case.moment.names(row))):
-        around = ((at, hook_of(module)) for at, module in reversed(name.modules()))
+        around = ((at, case.moment.hooks.get(id(module))) for at, module in reversed(name.modules()))
         yield from ((name, name.prefix(at + 1), hook) for at, hook in around if hook is not None)
 
 
@@ -58,7 +58,7 @@ def _asked(case: MismatchCase, made: SourceNode, given: ast.expr) -> Verdict | N
     frame = FailingFrame.reading(case.moment, -1 if number is None else number, case.expected_trait)
     first = giver(AskedDevice(case.odd_trait, frame, given), given, MOST_STEPS) if frame is not None else None
     scope = frame.scope() if frame is not None else Scope({}, case.moment.namespace)
-    waiting = [(module, hook) for module, hook in case.moment.hooks if not hook.stay]
+    waiting = [(walk.objects[key], hook) for key, hook in case.moment.hooks.items() if not hook.stay]
     fits = [each for each in waiting if each[1].device == case.expected_trait or case.mismatch.of == "copy"]
     for code, node in filter(None, (first, (made.code, given))):
         if any(device_named_by(each.value) for each in nodes_of(ast.Constant, node)):

@@ -17,7 +17,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source import kinds
 from devtrace.source.comprehension_iteration import ARE_LOST, lost_variables
-from devtrace.source.object_walk import ReferenceKind, is_tensor, items_of, may_lead, members, registered
+from devtrace.source.object_walk import is_tensor, items_of, may_lead, members, registered
 from devtrace.source.safe_values import Scope
 from devtrace.source.stand_ins import Frame, Parameter
 from devtrace.trace.ids import TensorId
@@ -57,16 +57,14 @@ class FailingMoment:
     @cached_property
     def whole_walk(self) -> Walk:
         """Walk from all of the user's names: a statement that runs alone, as in `devtrace fix`, mentions few."""
-        own = ((name, value) for name, value in self.namespace.items() if name[:1] != "_" and may_lead(value))
-        others: dict[str, tuple[Any, ReferenceKind]] = {
-            name: (value, "global") for name, value in own if id(value) not in self.walk.objects
-        }
-        return Walk([*self.walk.frames, others]) if others else self.walk
+        own = [(name, value) for name, value in self.namespace.items() if name[:1] != "_" and may_lead(value)]
+        others = [(name, value) for name, value in own if id(value) not in self.walk.objects]
+        return Walk([*self.walk.frames, {name: (value, "global") for name, value in others}]) if others else self.walk
 
     @cached_property
-    def hooks(self) -> list[tuple[Any, Hook]]:
-        """Modules that variables lead to, each with its hook that brings inputs or weights to a device."""
-        return [(each, hook) for each in self.whole_walk.modules if (hook := hook_of(each)) is not None]
+    def hooks(self) -> dict[int, Hook]:
+        """Hooks that bring inputs or weights to a device, by the ids of their modules; variables lead to these."""
+        return {id(each): hook for each in self.whole_walk.modules if (hook := hook_of(each)) is not None}
 
     @cached_property
     def _lost(self) -> list[dict[str, Any]]:

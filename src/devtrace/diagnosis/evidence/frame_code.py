@@ -11,7 +11,6 @@ from typing import Any
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
-from devtrace.diagnosis.evidence.lent_modules import hook_of
 from devtrace.diagnosis.evidence.source_text import stays_there
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.evidence.trait import Trait
@@ -190,7 +189,7 @@ class FailingFrame:
         """Return `x.device` for a live tensor or module on the expected device; empty for any other."""
         if self._has_expected_trait(value):
             return f"{code}.{self._by.name}"
-        hook = hook_of(value) if code != self.own else None
+        hook = self.moment.hooks.get(id(value)) if code != self.own else None
         if hook is not None and not hook.stay:  # its parameters say where they wait
             return f"{code}{hook.code}" if hook.code and hook.device == self.expected_trait else ""
         is_there = kinds.is_module(value) and self.moment.trait_of(value) == self.expected_trait

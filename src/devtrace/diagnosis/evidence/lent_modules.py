@@ -7,7 +7,7 @@ def bring(module, args):                one that runs before `forward`, or in it
 No package is imported. A hook of `dispatch_model` brings only inputs: the weights of its module stay there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -39,10 +39,11 @@ def hook_of(module: object) -> Hook | None:
     return min(of_accelerators, key=lambda each: each.stay, default=None)
 
 
-def goes_as_a_whole(module: object) -> bool:
-    """Return whether a move takes a module along for good: no hook moves it, and its parts have none."""
-    hook, below = hook_of(module), (each.value for each in stored(module) if each.kind == "module")
-    return (hook is None or hook.stay) and all(hook_of(each) is None and goes_as_a_whole(each) for each in below)
+def goes_as_a_whole(module: object, hooks: Mapping[int, Hook]) -> bool:
+    """Return whether a move takes a module along for good: none of the hooks, by id, moves it or is of its parts."""
+    hook, below = hooks.get(id(module)), (each.value for each in stored(module) if each.kind == "module")
+    are_free = (id(each) not in hooks and goes_as_a_whole(each, hooks) for each in below)
+    return not hooks or ((hook is None or hook.stay) and all(are_free))
 
 
 def _kept_by(waiting: list[tuple[Any, str, bool]]) -> Iterator[Hook]:

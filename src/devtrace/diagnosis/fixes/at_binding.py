@@ -36,7 +36,7 @@ def move_below_binding(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         if verdict.kind == "attached-after-move" and _binds_where_it_moves(case, verdict, name):
             continue
         for kin in ([name, *siblings_of_odd_trait(case, name)], [name]):
-            yield from _moved_with(case, name, _moved_names(kin))
+            yield from _moved_with(case, name, _moved_names(case, kin))
 
 
 def _moved_with(case: MismatchCase, name: AccessPath, names: list[AccessPath]) -> Iterator[Fix]:
@@ -99,9 +99,9 @@ def _filling(case: MismatchCase, name: AccessPath, anchor: Anchor) -> Anchor | N
     return None
 
 
-def _moved_names(kin: list[AccessPath]) -> list[AccessPath]:
+def _moved_names(case: MismatchCase, kin: list[AccessPath]) -> list[AccessPath]:
     """Return the whole module that registers the first tensor, else the tensors themselves."""
-    root = registering_root(kin[0])
+    root = registering_root(case, kin[0])
     if root is not None:
         return [root] if root.code else []
     return [each for each in kin if each.code] if is_assignable(kin[0]) else []
@@ -146,7 +146,7 @@ def move_in_its_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Write `target = QNet().to(device)` in the cell that made it. No frame runs that any more."""
     cells, running = case.queries.snapshot.cells, [frame.f_code.co_filename for frame in case.moment.frames[-1:]]
     for name in case.names:
-        text, kin = name.texts[0], _moved_names([name])
+        text, kin = name.texts[0], _moved_names(case, [name])
         found = given_in_cells(cells, text) if case.moment.namespace.get(text) is name.objects[0] and kin else None
         if found is None or found[0].file in running:
             continue

@@ -116,7 +116,7 @@ def bring_module_back(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     if sent is None or verdict.module is None:
         return
     for name in case.names:
-        root, frame = registering_root(name), case.frame_of(name)
+        root, frame = registering_root(case, name), case.frame_of(name)
         if root is None or frame is None:
             continue
         anchors = [Anchor(frame.code, each, "below", frame) for each in that_ran(frame, sent)]

@@ -142,7 +142,7 @@ def move_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     That cell may come before the one that has the device.
     """
     for name, anchor, at in _of_other_cells(case):
-        if (root := registering_root(name)) is not None:
+        if (root := registering_root(case, name)) is not None:
             yield from Proposal(anchor, OwnLines.of(root)).fixes("fixed.above-line", anchor.moved(case, root), site=at)
 
 
@@ -151,7 +151,7 @@ def move_kept_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fi
     for name, anchor, at in _of_other_cells(case):
         rows = [*odd_rows(case, name.last.value), *case.mismatch.others_of_odd_trait]
         parts = (name.prefix(length) for length in range(2, len(name.references) + 1))
-        for part in filter(is_assignable, parts if registering_root(name) is None else ()):
+        for part in filter(is_assignable, parts if registering_root(case, name) is None else ()):
             value, names = part.last.value, [part, *siblings_of_odd_trait(case, part)]
             change = OwnLines.of(*names) if is_tensor(value) else EachOf(part.code or "", value)
             yield from Proposal(anchor, change).fixes("fixed.above-line", anchor.moved_rows(case, rows), site=at)

@@ -91,9 +91,10 @@ def siblings_of_odd_trait(case: MismatchCase, name: AccessPath) -> Iterator[Acce
             yield sibling
 
 
-def registering_root(name: AccessPath) -> AccessPath | None:
+def registering_root(case: MismatchCase, name: AccessPath) -> AccessPath | None:
     """Return the outermost module that registers the named object and goes as a whole, for good."""
-    whole = (index for index, module in name.modules() if name.registered_from(index) and goes_as_a_whole(module))
+    around = ((index, module) for index, module in name.modules() if name.registered_from(index))
+    whole = (index for index, module in around if goes_as_a_whole(module, case.moment.hooks))
     return next((name.prefix(index + 1) for index in whole), None)
 
 

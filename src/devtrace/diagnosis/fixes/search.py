@@ -63,8 +63,7 @@ class Search:
         if is_at_rest and self.verdict.asked is None:
             return Fix(sentence("fixed.for-hook", module=self.verdict.module_text))
         if case.odd_trait == META and not is_at_rest:
-            there = next(pass_device_to_factory(case, self.verdict), None)
-            return there or Fix(sentence("fixed.for-meta"))
+            return next(pass_device_to_factory(case, self.verdict), Fix(sentence("fixed.for-meta")))
         if "complex" in case.odd_trait and "complex" not in case.expected_trait:
             return Fix(sentence("fixed.for-complex"))
         advice = sentence(ADVICE[self.verdict.cause], expected=case.expected_trait)

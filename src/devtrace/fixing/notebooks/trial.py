@@ -113,8 +113,7 @@ def _as_it_failed(tracing: Tracing, cell: PageCell, before: Mapping[str, int]) -
         findings = tuple(from_json(with_parts(to_json(each), part, text)) for each in of_cell[-1].report.findings)
     except KeyError:
         return None  # one is not in the page
-    traced: Traced = replace(of_cell[-1], report=replace(of_cell[-1].report, findings=findings))
-    return traced
+    return replace(of_cell[-1], report=replace(of_cell[-1].report, findings=findings))
 
 
 def _give_way() -> None:
