@@ -212,5 +212,6 @@ export const NO_ACTIONS = {
   simulate: nothing,
   open: nothing,
   hostOf: () => ({}),
-  fix: nothing
+  fix: nothing,
+  goTo: nothing
 };

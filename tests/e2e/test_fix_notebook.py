@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, TimeoutError, expect
 from e2e.lab import Lab
 from e2e.notebook import Notebook, wait_for_look
 from e2e.second_hour import NOTEBOOKS
-from e2e.sidebar import Sidebar
+from e2e.sidebar import Sidebar, expect_selected
 from folders import ROOT
 
 pytestmark = pytest.mark.e2e
@@ -99,6 +99,8 @@ def test_one_press_fixes_all_bugs_one_applies_them_and_one_runs_the_cells_again(
     report.get_by_role("button", name="Fix the notebook").click()
     fix.wait("proven")
     expect(fix.root.locator(".dt-fix-bug")).to_have_count(2)
+    fix.button("In[5] line 1").click()
+    expect_selected(notebook.page, "scores = net(rows)")
     expect(fix.root.locator(".dt-fix-status")).to_contain_text("ran as far as In[5] on 1 simulated device")
     expect(fix.root.locator(".dt-fix-status")).to_contain_text("What is below In[5] was not run: “Fix again” runs it")
     fix.button("Fix again").click()

@@ -26,9 +26,7 @@ interface IActionParts {
 export class SidebarActions implements IActions {
   constructor(private readonly _parts: IActionParts) {}
 
-  load = (): void => {
-    this._parts.sessions.current?.connection.load();
-  };
+  load = (): void => this._parts.sessions.current?.connection.load();
 
   traceCells = (on: boolean): void => {
     const session = this._parts.sessions.current;
@@ -53,6 +51,8 @@ export class SidebarActions implements IActions {
   };
 
   hostOf = ({ outline }: IEntry): IHost => this._parts.hosts.of(outline, () => this._parts.sessions.current);
+
+  goTo = (cell: string, line: number): void => this._parts.hosts.goTo(cell, line, this._parts.sessions.current);
 
   fix = (step: FixStep): void => {
     const fix = this._parts.sessions.current?.fix;

@@ -35,6 +35,11 @@ export class Hosts {
     };
   }
 
+  goTo(cellId: string, line: number, near: Session | null): void {
+    const span = { file: '', cell: -1, cellId, line, column: -1, endLine: line, endColumn: -1, text: null };
+    void this._navigator.reveal(span, near);
+  }
+
   /** Calls the listener when the notebook comes, and when something of its fixes is new. */
   private _follow(around: () => Session | null, listener: () => void): () => void {
     let known: readonly unknown[] = [];

@@ -51,11 +51,8 @@ export class EditorNavigator {
       const line = locate(lines, site.line, site.text) || Math.min(Math.max(site.line, 1), lines.length);
       const moved = line - site.line;
       const last = Math.min(Math.max(site.endLine + moved, line), lines.length);
-      select(
-        view,
-        offset(view, line, site.column, false),
-        offset(view, last, site.column < 0 ? -1 : site.endColumn, true)
-      );
+      const to = offset(view, last, site.column < 0 ? -1 : site.endColumn, true);
+      select(view, offset(view, line, site.column, false), to);
     }
   }
 

@@ -9,7 +9,7 @@ interface IChangedLines {
   readonly after: string;
 }
 
-export function changePreview(owner: Node, at: string, { before, after }: IChangedLines, ...tags: Node[]): HTMLElement {
+export function changePreview(owner: Node, at: Node, { before, after }: IChangedLines, ...tags: Node[]): HTMLElement {
   const indent = commonIndent([before, after]);
   const lines = (sign: string, text: string, kind: string): HTMLElement[] =>
     text === ''
@@ -21,7 +21,7 @@ export function changePreview(owner: Node, at: string, { before, after }: IChang
     owner,
     'span',
     { class: 'dt-edit' },
-    h(owner, 'span', { class: 'dt-faint', text: `${at} ` }, ...tags),
+    h(owner, 'span', { class: 'dt-faint' }, at, ' ', ...tags),
     h(owner, 'code', {}, ...lines('−', before, 'dt-removed'), ...lines('+', after, 'dt-added'))
   );
 }

@@ -72,16 +72,19 @@ export interface IViewContext {
 /** `In[5] line 1`, which takes the user there where the surroundings can. */
 export function siteLink({ owner, trace, selection, disposables }: IViewContext, site: number): HTMLElement {
   const label = siteLabel(trace, site);
-  const { reveal } = selection.host;
-  if (!reveal) {
-    return h(owner, 'span', { class: 'dt-site', text: label });
-  }
-  const go = (event: MouseEvent): void => {
-    event.stopPropagation();
-    reveal(site);
-  };
   const title = sentence(trace.language, 'site.go', { site: label });
-  return button(owner, disposables, label, go, { class: 'dt-site dt-link', title });
+  const { reveal } = selection.host;
+  return reveal
+    ? lineLink(owner, disposables, label, title, () => reveal(site))
+    : h(owner, 'span', { class: 'dt-site', text: label });
+}
+
+export function lineLink(owner: Node, scope: Disposables, label: string, title: string, go: () => void): HTMLElement {
+  const act = (event: MouseEvent): void => {
+    event.stopPropagation();
+    go();
+  };
+  return button(owner, scope, label, act, { class: 'dt-site dt-link', title });
 }
 
 /** Text in which `backticks` mark code; a long name breaks after a dot. */

@@ -180,7 +180,8 @@ function details(context: IViewContext, finding: IFinding, index: number): HTMLE
     add(sentence(trace.language, label), h(owner, 'span', { text: finding.proof }));
   }
   for (const edit of finding.edits.slice(0, MOST_STEPS)) {
-    const preview = changePreview(owner, editLabel(trace.language, edit), edit, ...notTried(context, edit));
+    const place = h(owner, 'span', { text: editLabel(trace.language, edit) });
+    const preview = changePreview(owner, place, edit, ...notTried(context, edit));
     add(sentence(trace.language, 'label.edit'), preview);
   }
   return list;

@@ -10,6 +10,9 @@ import { changePreview } from './change';
 import { withCode } from './chips';
 import { h } from './dom';
 
+/** Makes `In[8] line 7` a link to that line. */
+export type LineLink = (label: string, cell: string, line: number) => Node;
+
 /** `Round 2: In[4] runs. It took 12 s when it ran last. 3 cells are left below it.`, or what it came to. */
 export function fixStatus(owner: Node, fix: IFixShown, language: Language): HTMLElement[] {
   const { fixing } = fix;
@@ -68,10 +71,16 @@ export function refusedCandidates(owner: Node, bug: IFixedBug, fix: IFixShown, l
 }
 
 /** The changes that mend a bug, each below its line. */
-export function hunkPreviews(owner: Node, bug: IFixedBug, { labels }: IFixShown, language: Language): HTMLElement[] {
+export function hunkPreviews(
+  owner: Node,
+  bug: IFixedBug,
+  { labels }: IFixShown,
+  language: Language,
+  link: LineLink = label => h(owner, 'span', { text: label })
+): HTMLElement[] {
   return bug.hunks.map(({ cell, file, line, before, after }) => {
     const source = cell === '' ? file : (labels[cell] ?? '');
     const at = before === '' ? line - 1 : line;
-    return changePreview(owner, lineLabel(language, source, at, before), { before, after });
+    return changePreview(owner, link(lineLabel(language, source, at, before), cell, at), { before, after });
   });
 }

@@ -85,13 +85,8 @@ function memoryOf(device: string, memory: IDeviceMemory, { body, language }: IDr
   const sizes = { size: formatMemory(used), highest: formatMemory(highest), limit: formatMemory(limit) };
   const rows = holders.map(({ what, bytes }) => {
     const text = h(body, 'span', { class: 'dt-side-what' }, ...withCode(body, what));
-    return h(
-      body,
-      'li',
-      { class: 'dt-side-held' },
-      text,
-      h(body, 'span', { class: 'dt-number', text: formatMemory(bytes) })
-    );
+    const size = h(body, 'span', { class: 'dt-number', text: formatMemory(bytes) });
+    return h(body, 'li', { class: 'dt-side-held' }, text, size);
   });
   const label = sentence(language, 'held.most');
   return h(
@@ -107,18 +102,17 @@ function memoryOf(device: string, memory: IDeviceMemory, { body, language }: IDr
 }
 
 function listOf(rows: readonly IHolding[], { body, language }: IDrawing): HTMLElement {
-  const items = rows.map(row => h(body, 'li', { class: 'dt-side-held' }, ...holdingRow(language, body, row)));
+  const items = rows.map(row => {
+    const size = h(body, 'span', { class: 'dt-number', text: formatBytes(row.devices[0].bytes) });
+    return h(body, 'li', { class: 'dt-side-held' }, ...nameAndWhat(language, body, row), size);
+  });
   return h(body, 'ul', { class: 'dt-side-list' }, ...items);
 }
 
-/** `x   [128, 768] float32   384 KB` */
-function holdingRow(language: Language, body: HTMLElement, holding: IHolding): Node[] {
-  const { bytes } = holding.devices[0];
-  return [
-    nameOf(language, body, holding),
-    h(body, 'span', { class: 'dt-faint dt-side-what', text: whatOf(language, holding) }),
-    h(body, 'span', { class: 'dt-number', text: formatBytes(bytes) })
-  ];
+/** `x   [128, 768] float32` */
+function nameAndWhat(language: Language, body: HTMLElement, holding: IHolding): HTMLElement[] {
+  const what = h(body, 'span', { class: 'dt-faint dt-side-what', text: whatOf(language, holding) });
+  return [nameOf(language, body, holding), what];
 }
 
 function nameOf(language: Language, body: HTMLElement, { name, names }: IHolding): HTMLElement {
@@ -148,8 +142,7 @@ function mixedRow(holding: IHolding, drawing: IDrawing): HTMLElement {
   const { body, language } = drawing;
   const head = [
     h(body, 'span', { class: 'dt-side-mixed', text: '!', aria: { hidden: 'true' } }),
-    nameOf(language, body, holding),
-    h(body, 'span', { class: 'dt-faint dt-side-what', text: whatOf(language, holding) }),
+    ...nameAndWhat(language, body, holding),
     h(body, 'span', { class: 'dt-side-spread' }, ...holding.devices.map(device => share(language, body, device)))
   ];
   const parts = holding.parts ?? [];

@@ -20,6 +20,8 @@ export interface IActions {
   /** What the findings of a trace can ask for. */
   hostOf(entry: IEntry): IHost;
   fix(step: FixStep): void;
+  /** Select a line of a cell. */
+  goTo(cell: string, line: number): void;
 }
 
 export interface IDrawing {

@@ -21,6 +21,8 @@ export function drawFindings({ entries, repairs, fixed }: ISidebar, drawing: IDr
   const { found, clean, past, earlier } = split(entries);
   const { body, language } = drawing;
   const isOver = ({ key }: IEntry): boolean => fixed.includes(key);
+  const isOpen = (entry: IEntry): boolean => !isOver(entry);
+  const isQuiet = (entry: IEntry): boolean => !isAllClear(entry);
   if (found.length + clean.length + past.length === 0) {
     const text = sentence(language, entries.length === 0 ? 'panel.nothing-traced' : 'panel.nothing-here');
     body.append(h(body, 'p', { class: 'dt-none', text }));
@@ -30,16 +32,8 @@ export function drawFindings({ entries, repairs, fixed }: ISidebar, drawing: IDr
     drawFixed(entry, repairs.get(entry.key), drawing);
   }
   drawClean('panel.clean', clean.filter(isAllClear), drawing);
-  drawClean(
-    'panel.quiet',
-    clean.filter(entry => !isAllClear(entry)),
-    drawing
-  );
-  drawFolded(
-    'panel.earlier-runs',
-    past.filter(entry => !isOver(entry)),
-    drawing
-  );
+  drawClean('panel.quiet', clean.filter(isQuiet), drawing);
+  drawFolded('panel.earlier-runs', past.filter(isOpen), drawing);
   drawFolded('panel.earlier-findings', earlier, drawing);
 }
 
@@ -63,14 +57,8 @@ function drawFixed(entry: IEntry, repairs: ReadonlyMap<number, IRepair> | undefi
     const site = outline.findings?.[i].site ?? -1;
     const code = site < 0 ? '' : firstLine(outline.strings[outline.sites.text[site]]);
     const what = h(body, 's', {}, `${siteLabel(outline, site)} `, h(body, 'code', { text: code }));
-    const title = h(
-      body,
-      'span',
-      { class: 'dt-side-fixed', data: { repair: 'ran' } },
-      '✓ ',
-      what,
-      ` ${repair.sentence}`
-    );
+    const look = { class: 'dt-side-fixed', data: { repair: 'ran' } };
+    const title = h(body, 'span', look, '✓ ', what, ` ${repair.sentence}`);
     const fill = (into: HTMLElement): void => {
       drawGroups([entry], { ...drawing, body: into });
     };

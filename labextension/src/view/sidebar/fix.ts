@@ -5,9 +5,9 @@ import { holds, isRunning, renumbered, type IFixShown } from '../../model/fixing
 import type { IFixedBug } from '../../model/messages';
 import type { ISidebar } from '../../model/sidebar';
 import { listed, sentence, type Language } from '../../model/words/catalogue';
-import { withCode } from '../chips';
+import { lineLink, withCode } from '../chips';
 import { button, h } from '../dom';
-import { fixStatus, hunkPreviews, refusedCandidates } from '../trial';
+import { fixStatus, hunkPreviews, refusedCandidates, type LineLink } from '../trial';
 import type { FixStep, IDrawing } from './drawing';
 
 export function drawFix({ fix, link }: ISidebar, drawing: IDrawing): void {
@@ -26,8 +26,13 @@ export function drawFix({ fix, link }: ISidebar, drawing: IDrawing): void {
 }
 
 function drawBug(bug: IFixedBug, isLeft: boolean, fix: IFixShown, drawing: IDrawing): HTMLElement {
-  const { body, language } = drawing;
+  const { body, scope, actions, language } = drawing;
   const { labels, applied } = fix;
+  const link: LineLink = (label, cell, line) => {
+    const title = sentence(language, 'site.go', { site: label });
+    const go = (): void => actions.goTo(cell, line);
+    return cell in labels ? lineLink(body, scope, label, title, go) : h(body, 'span', { text: label });
+  };
   const where = { source: labels[bug.cell] ?? '', line: String(bug.line) };
   const isOver = applied === 'clean' && !isLeft;
   const sign = isOver ? '✓' : '✗';
@@ -35,9 +40,9 @@ function drawBug(bug: IFixedBug, isLeft: boolean, fix: IFixShown, drawing: IDraw
   const row = h(body, 'li', { class: 'dt-fix-bug' }, `${sign} `, text);
   const isThere = bug.hunks.some(({ cell, line }) => cell === bug.cell && line === bug.line);
   if (bug.cell !== '' && !isThere) {
-    row.append(h(body, 'div', { class: 'dt-faint', text: sentence(language, 'edit.line', where) }));
+    row.append(h(body, 'div', { class: 'dt-faint' }, link(sentence(language, 'edit.line', where), bug.cell, bug.line)));
   }
-  row.append(...refusedCandidates(body, bug, fix, language), ...hunkPreviews(body, bug, fix, language));
+  row.append(...refusedCandidates(body, bug, fix, language), ...hunkPreviews(body, bug, fix, language, link));
   const isInParts = bug.hunks.length > 1; // Then it says what each of them is for.
   if ((isLeft || isInParts) && bug.help !== '') {
     row.append(h(body, 'p', {}, `${sentence(language, 'label.fix')} `, ...withCode(body, renumbered(bug.help, fix))));

@@ -102,11 +102,6 @@ function signs(language: Language, body: HTMLElement, entry: IEntry): HTMLElemen
 
 function clock(language: Language, recorded: string): string {
   const date = new Date(recorded);
-  return Number.isNaN(date.getTime())
-    ? ''
-    : date.toLocaleTimeString(language === 'en' ? [] : language, {
-        hour: '2-digit',
-        minute: '2-digit',
-        second: '2-digit'
-      });
+  const places = language === 'en' ? [] : language;
+  return Number.isNaN(date.getTime()) ? '' : date.toLocaleTimeString(places, { timeStyle: 'medium' });
 }
