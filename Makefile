@@ -14,7 +14,8 @@ VENV ?= .venv
 ARGS ?=
 FILES ?=
 BIN := $(abspath $(VENV))/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+# What is never imported need not be compiled, and Python keeps what it compiled: a third of the time of an install.
+PIP := -m pip --disable-pip-version-check -q install --no-compile
 PYTEST := $(BIN)/python -m pytest -q
 # Two at a time, a file staying with one worker: what a file shares (a kernel, a model) is made once.
 PYTEST_APART := $(PYTEST) -n 2 --dist loadfile
@@ -258,7 +259,7 @@ $(BIN)/python:
 # What builds the extension comes alone and first, so that make -j2 builds while pip fetches torch. A Node of 20 or newer
 # on PATH is used; else the environment gets its own, from PyPI.
 $(BUILDER): tools/node requirements/constraints.txt | $(BIN)/python
-	$(PIP) install -c requirements/constraints.txt jupyter-builder
+	$(BIN)/python $(PIP) -c requirements/constraints.txt jupyter-builder
 	@tools/node $(BIN)
 	@touch $@
 
@@ -267,14 +268,14 @@ $(BUILDER): tools/node requirements/constraints.txt | $(BIN)/python
 $(PACKAGES): requirements/dev.txt requirements/constraints.txt pyproject.toml $(BUILDER)
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
 		> $(VENV)/dependencies.txt
-	$(PIP) install -c requirements/constraints.txt -r $(VENV)/dependencies.txt -r requirements/dev.txt
+	$(BIN)/python $(PIP) -c requirements/constraints.txt -r $(VENV)/dependencies.txt -r requirements/dev.txt
 	rm -rf $(VENV)/share/jupyter/labextensions/ipyparallel-labextension $(VENV)/etc/jupyter/*/ipyparallel.json
 	@touch $@
 
 $(SYSTEMS): requirements/systems.txt requirements/releases.txt requirements/constraints.txt $(READY)
-	$(PIP) install -c requirements/constraints.txt -r requirements/systems.txt
-	$(PIP) install -c requirements/constraints.txt --no-deps llms-from-scratch
-	$(PIP) install --no-deps -r requirements/releases.txt
+	$(BIN)/python $(PIP) -c requirements/constraints.txt -r requirements/systems.txt
+	$(BIN)/python $(PIP) -c requirements/constraints.txt --no-deps llms-from-scratch
+	$(BIN)/python $(PIP) --no-deps -r requirements/releases.txt
 	@touch $@
 
 # Frameworks beside the environment, which it sees with its torch. Each old release comes into a folder of its own.
@@ -282,15 +283,15 @@ $(FRAMEWORKS): requirements/real.txt requirements/real-releases.txt $(SYSTEMS)
 	$(BIN)/python -m venv --clear $(REAL)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 		> $$($(REAL)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/environment.pth
-	$(REAL)/bin/python -m pip --disable-pip-version-check -q install --no-deps -r requirements/real.txt
+	$(REAL)/bin/python $(PIP) --no-deps -r requirements/real.txt
 	grep -v '^#' requirements/real-releases.txt | while read -r folder packages; do \
-		$(REAL)/bin/python -m pip --disable-pip-version-check -q install --no-deps --target $(REAL)/releases/$$folder $$packages || exit 1; done
+		$(REAL)/bin/python $(PIP) --no-deps --target $(REAL)/releases/$$folder $$packages || exit 1; done
 	@touch $@
 
 # It sees the packages of the environment (torch) behind its own, by a path file.
 $(MARIMO): | $(BIN)/python
 	$(BIN)/python -m venv $(@D)
-	$(@D)/bin/python -m pip --disable-pip-version-check -q install 'marimo>=0.25,<0.26' 'anywidget>=0.9'
+	$(@D)/bin/python $(PIP) 'marimo>=0.25,<0.26' 'anywidget>=0.9'
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 		> "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/devtrace-env.pth"
 	@touch $@
@@ -302,14 +303,14 @@ $(CODE_SERVER): tools/code-server
 # What makes the site sees nothing of the environment: it only reads pages.
 $(SITE)/.made: requirements/site.txt requirements/constraints.txt | $(BIN)/python
 	$(BIN)/python -m venv --clear $(SITE)
-	$(SITE)/bin/python -m pip --disable-pip-version-check -q install -c requirements/constraints.txt -r requirements/site.txt
+	$(SITE)/bin/python $(PIP) -c requirements/constraints.txt -r requirements/site.txt
 	@touch $@
 
 $(RAY): requirements/ray.txt requirements/constraints.txt
 	$(BIN)/python -m venv --clear $(VENV)-ray
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 		> $$($(VENV)-ray/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/environment.pth
-	$(VENV)-ray/bin/python -m pip --disable-pip-version-check -q install -r requirements/ray.txt
+	$(VENV)-ray/bin/python $(PIP) -r requirements/ray.txt
 	@touch $@
 
 $(MODULES): package.json yarn.lock .yarnrc.yml $(BUILDER)
@@ -326,6 +327,6 @@ $(BUILT): package.json pyproject.toml $(TS_SOURCES) $(MODULES)
 # comes, which would write through it.
 $(READY): $(PACKAGES) | $(BUILT)
 	rm -rf $(INSTALLED)
-	HATCH_JUPYTER_BUILDER_SKIP_NPM=1 $(PIP) install --no-deps --no-build-isolation -e .
+	HATCH_JUPYTER_BUILDER_SKIP_NPM=1 $(BIN)/python $(PIP) --no-deps --no-build-isolation -e .
 	rm -rf $(INSTALLED) && ln -s $(CURDIR)/src/devtrace/labextension $(INSTALLED)
 	@touch $@

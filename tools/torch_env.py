@@ -61,7 +61,8 @@ def make(folder: Path, torch: str, files: list[str], python: str) -> None:
         if free < ROOM:
             raise ValueError(f"{folder} needs {ROOM / 1e9:.0f} GB, and {free / 1e9:.1f} GB are free")
         subprocess.run([python, "-m", "venv", folder], check=True)
-    pip = [str(own_python), "-m", "pip", "--disable-pip-version-check", "-q", "install", "--no-warn-conflicts"]
+    pip = [str(own_python), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
+    pip += ["--no-compile", "--no-warn-conflicts"]
     subprocess.run([*pip, "--upgrade", "--no-deps", "--no-cache-dir", torch], check=True)  # half a GB, wanted once
     packages = _packages_of(own_python)
     if packages.parts[-2] == Path(sysconfig.get_path("purelib")).parts[-2]:  # python3.11

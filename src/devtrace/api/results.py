@@ -128,7 +128,7 @@ class Report(ReportData):
 
 
 def diagnose(trace: TraceData, snapshot: Snapshot | None = None) -> Report:
-    """Make the report of a trace; made once, the trace keeps it. Of a saved case it is made anew.
+    """Make the report of a trace, which then keeps it. For a saved case it is made again.
 
     `snapshot`: what was there when the program ended: names are then the user's own.
     """
