@@ -2,26 +2,22 @@
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, owned
+from devtrace.diagnosis.evidence.missed_moves import Ownership
 from devtrace.source.defuse import path_of, targets
 from devtrace.source.object_walk import registered
 from devtrace.words.catalogue import sentence
 
 
-def part_is_newer_than_the_move(case: MismatchCase) -> Verdict | None:
-    owner = case.ownership
-    if owner is None or owner.last_move is None or not owner.is_registered:
-        return None
-    if not owner.is_newer_than_the_move and not owner.was_moved_as_a_whole:
+def part_is_newer_than_the_move(case: MismatchCase, owner: Ownership) -> Verdict | None:
+    if not owner.is_registered or not (owner.is_newer_than_the_move or owner.was_moved_as_a_whole):
         return None
     is_seen = owner.is_live and owner.is_newer_than_the_move
     return owned("attached-after-move", case, owner, "seen" if is_seen else "inferred")
 
 
-def part_was_attached_after_the_move(case: MismatchCase) -> Verdict | None:
+def part_was_attached_after_the_move(case: MismatchCase, owner: Ownership) -> Verdict | None:
     """Its module was attached after the move; the tensor may be older."""
-    owner = case.ownership
-    is_newer = owner is not None and owner.is_live and owner.is_newer_than_the_move
-    return part_is_newer_than_the_move(case) if is_newer else None
+    return part_is_newer_than_the_move(case, owner) if owner.is_live and owner.is_newer_than_the_move else None
 
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:

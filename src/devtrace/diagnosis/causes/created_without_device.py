@@ -4,6 +4,7 @@ import numpy as np
 
 from devtrace.diagnosis.evidence.mismatch import RECENT
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, move_of_its_parameter, outlives_the_call
+from devtrace.diagnosis.evidence.missed_moves import PassingMove
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
@@ -13,10 +14,9 @@ from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
 
 
-def module_made_a_cache(case: MismatchCase) -> Verdict | None:
+def module_made_a_cache(case: MismatchCase, passing: PassingMove) -> Verdict | None:
     """A module keeps it as a plain attribute, and made it in a call or method after its own move."""
-    passing = case.passing_move
-    if passing is None or case.origin.arrival != "made" or case.former_state >= 0:
+    if case.origin.arrival != "made" or case.former_state >= 0:
         return None
     site = case.queries.site(case.queries.op_site(case.birth))
     in_a_method = site is not None and _is_of_a_module(case.queries, site.function)

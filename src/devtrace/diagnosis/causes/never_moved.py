@@ -1,17 +1,16 @@
 """Nothing moved a tensor to the device of the computation."""
 
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, move_of_its_parameter, owned
-from devtrace.diagnosis.evidence.missed_moves import dropped_result, move_of_a_neighbour, moves_of_lineage
+from devtrace.diagnosis.evidence.missed_moves import Ownership, dropped_results, move_of_a_neighbour, moves_of_lineage
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.findings import Site
 from devtrace.source.matching import alone, called_names, match_code
 from devtrace.words.catalogue import sentence
 
 
-def owner_was_not_moved_with_it(case: MismatchCase) -> Verdict | None:
+def owner_was_not_moved_with_it(case: MismatchCase, owner: Ownership) -> Verdict | None:
     """Its owner moved in part, or not at all."""
-    owner = case.ownership
-    if owner is None or (owner.is_live and owner.last_move is None and not case.begins_so):
+    if owner.is_live and owner.last_move is None and not case.begins_so:
         return None
     is_unexplained = bool(owner.others) and owner.last_move is None
     return owned("never-moved", case, owner, "inferred" if is_unexplained or not owner.is_live else "seen")
@@ -45,10 +44,10 @@ def nobody_kept_the_moved_copy(case: MismatchCase) -> Verdict | None:
 
 def nobody_kept_the_moved_whole(case: MismatchCase) -> Verdict | None:
     """A line is `batch.to(device)` alone, which made another batch of moved copies."""
-    move, dropped = next(moves_of_lineage(case), None), dropped_result(case)
+    move, dropped = next(moves_of_lineage(case), None), next(dropped_results(case), None)
     if move is None or dropped is None:
         return None
-    return Verdict("never-moved", case.born, dropped.name, move=move, dropped=True)
+    return Verdict("never-moved", case.born, dropped[0], move=move, dropped=True)
 
 
 def nothing_moved_it(case: MismatchCase) -> Verdict | None:

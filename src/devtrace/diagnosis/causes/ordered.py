@@ -6,7 +6,7 @@ How it was made tells more than that nothing ever moved it.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from devtrace.diagnosis.causes import (
     asked_at_rest,
@@ -22,6 +22,7 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Predicate, V
 from devtrace.diagnosis.slugs import CauseSlug
 from devtrace.features import find
 
+T = TypeVar("T")
 _REASONS: Final[Mapping[CauseSlug, Callable[[MismatchCase, Verdict], str]]] = {
     "attached-after-move": attached_after_move.reason,
     "not-registered": not_registered.reason,
@@ -34,7 +35,20 @@ _REASONS: Final[Mapping[CauseSlug, Callable[[MismatchCase, Verdict], str]]] = {
 }
 """What a message says of a cause; of the others its first sentence says all."""
 
-A_MODULE_OWNS_IT: Final[tuple[Predicate, ...]] = (
+
+def about(
+    find: Callable[[MismatchCase], T | None], *claims: Callable[[MismatchCase, T], Verdict | None]
+) -> tuple[Predicate, ...]:
+    """Make predicates of claims about the owner of a tensor, or another part of its case, where it has one."""
+
+    def asked(claim: Callable[[MismatchCase, T], Verdict | None]) -> Predicate:
+        return lambda case: claim(case, found) if (found := find(case)) is not None else None
+
+    return tuple(map(asked, claims))
+
+
+A_MODULE_OWNS_IT: Final = about(
+    lambda case: case.ownership,
     wrong_device.module_was_sent_away,
     attached_after_move.part_is_newer_than_the_move,
     not_registered.was_recorded_as_an_attribute,
@@ -44,7 +58,8 @@ A_MODULE_OWNS_IT: Final[tuple[Predicate, ...]] = (
     never_moved.owner_was_not_moved_with_it,
     wrong_device.module_is_on_another_device,
 )
-A_MODULE_KEEPS_IT: Final[tuple[Predicate, ...]] = (
+A_MODULE_KEEPS_IT: Final = about(
+    lambda case: case.passing_move,
     stale_copy.module_kept_a_cache,
     created_without_device.module_made_a_cache,
     not_registered.module_has_it_unregistered,
@@ -102,7 +117,7 @@ class Causes(NamedTuple):
 OF_DEVICE: Final = Causes(PREDICATES, reason_of_device, {})
 
 
-WITHOUT_BIRTHS: Final[tuple[Predicate, ...]] = (attached_after_move.part_was_attached_after_the_move,)
+WITHOUT_BIRTHS: Final = about(lambda case: case.ownership, attached_after_move.part_was_attached_after_the_move)
 """Claims that hold whenever the tensor was made: that was while nothing was recorded."""
 
 

@@ -1,7 +1,7 @@
 """A copy, a view or a cache was taken before the original moved."""
 
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, passed_by
-from devtrace.diagnosis.evidence.missed_moves import move_of_the_original, moves_of_lineage
+from devtrace.diagnosis.evidence.missed_moves import Ownership, PassingMove, move_of_the_original, moves_of_lineage
 from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.source_text import bound_above
 from devtrace.source.defuse import paths_in
@@ -9,18 +9,14 @@ from devtrace.trace.ids import NO_TENSOR
 from devtrace.words.catalogue import sentence
 
 
-def owner_has_an_early_copy(case: MismatchCase) -> Verdict | None:
+def owner_has_an_early_copy(case: MismatchCase, owner: Ownership) -> Verdict | None:
     """A parameter was copied from one that moved later; its own module did not move."""
-    owner = case.ownership
-    if owner is None or owner.others or not owner.is_live:
-        return None
-    return was_copied_before_the_move(case)
+    return was_copied_before_the_move(case) if owner.is_live and not owner.others else None
 
 
-def owner_was_made_of_what_moved_below(case: MismatchCase) -> Verdict | None:
+def owner_was_made_of_what_moved_below(case: MismatchCase, owner: Ownership) -> Verdict | None:
     """A line made its owner of a module that a later one of the block moved, nobody recorded them: `ema = EMA(net)`."""
-    owner = case.ownership
-    if owner is None or owner.others or owner.name is None or owner.module is None:
+    if owner.others or owner.name is None or owner.module is None:
         return None
     kind, root = type(owner.module.last.value).__name__, owner.name.texts[0]
     for move in case.queries.trace.moves:
@@ -38,11 +34,10 @@ def was_copied_before_the_move(case: MismatchCase) -> Verdict | None:
     return Verdict("stale-copy", born=case.born, name=case.name, move=move) if move is not None else None
 
 
-def module_kept_a_cache(case: MismatchCase) -> Verdict | None:
+def module_kept_a_cache(case: MismatchCase, passing: PassingMove) -> Verdict | None:
     """A module made it in a call, keeps it as a plain attribute, and moved afterwards."""
-    passing = case.passing_move
     birth = case.queries.producer(case.former_state) if case.former_state >= 0 else case.birth
-    if passing is None or not case.was_made_in_a_call or birth >= passing.moves[-1].op:
+    if not case.was_made_in_a_call or birth >= passing.moves[-1].op:
         return None
     if case.queries.module(birth) < 0:
         return None  # made where the module is built

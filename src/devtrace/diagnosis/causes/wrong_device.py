@@ -2,6 +2,7 @@
 
 from devtrace.diagnosis.causes.asked_at_rest import device_given
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
+from devtrace.diagnosis.evidence.missed_moves import Ownership
 from devtrace.diagnosis.evidence.moves import move_of
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.slugs import Certainty
@@ -11,18 +12,14 @@ from devtrace.source.safe_values import Scope, evaluate
 from devtrace.words.catalogue import sentence
 
 
-def module_was_sent_away(case: MismatchCase) -> Verdict | None:
-    owner = case.ownership
-    sent = owner.sent_away if owner is not None else None
-    if owner is None or sent is None:
+def module_was_sent_away(case: MismatchCase, owner: Ownership) -> Verdict | None:
+    sent = owner.sent_away
+    if sent is None:
         return None
     return Verdict("wrong-device", sent.site, owner.name, owner.module, sent_by=sent, others=len(owner.others))
 
 
-def module_is_on_another_device(case: MismatchCase) -> Verdict | None:
-    owner = case.ownership
-    if owner is None:
-        return None
+def module_is_on_another_device(case: MismatchCase, owner: Ownership) -> Verdict:
     others = len(owner.others)
     certainty: Certainty = "inferred" if others else "seen"
     return Verdict("wrong-device", case.born, owner.name, owner.module, others=others, certainty=certainty)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -33,12 +33,12 @@ class AccessPath:
         return "".join(self.texts)
 
     @property
-    def code(self) -> str | None:
-        """Return the path as an expression that source may hold: `model.encoder[0].down`."""
+    def code(self) -> str:
+        """Return the path as an expression that source may hold: `model.encoder[0].down`; empty for one it may not."""
         code = ""
         for reference in self.references:
             if reference.kind in ("closure", "state") and code:
-                return None
+                return ""
             is_index = code and reference.kind != "item" and str(reference.key).isdigit()
             code += f"[{reference.key}]" if is_index else reference.text
         return code
@@ -60,6 +60,10 @@ class AccessPath:
     def prefix(self, length: int) -> AccessPath:
         """Return the path of an object on the way."""
         return AccessPath(self.references[:length], self.texts[:length])
+
+    def parts(self, first: int = 1) -> Iterator[AccessPath]:
+        """Yield the paths of the objects on the way, from the `first` on; this one is the last."""
+        return map(self.prefix, range(first, len(self.references) + 1))
 
     def beside(self, reference: Reference) -> AccessPath:
         """Return the path of another object of the same owner."""

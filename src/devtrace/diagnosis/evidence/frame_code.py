@@ -172,11 +172,6 @@ class FailingFrame:
     def _literal(self) -> str:
         return self._by.literal(self.source, self.expected_trait)
 
-    def is_itself(self, name: str, before: int) -> bool:
-        """Return whether a variable has the same value above a line as now, or a source of that value."""
-        later = (each for each in self.bindings(name) if self.source.span(each).line >= before)
-        return all(stays_there(name, each, self._by) for each in later)
-
     def _device_of_any(self, names: Iterable[str], is_such: Callable[[object], bool]) -> str:
         """Return `x.device` of the first variable that is a tensor, or a module, on the expected device."""
         values = ((name, self.variables.get(name)) for name in names)
@@ -214,8 +209,10 @@ class FailingFrame:
         return {name for each in self.statements() for name in defuse.binds(each)}.difference(self.bound(before))
 
     def _unchanged(self, before: int) -> list[str]:
-        """Return the variables that have their value above a line, too."""
-        return [name for name in self.bound(before) if self.is_itself(name, before)]
+        """Return the variables that have the same value above a line as now, or a source of that value."""
+        given = {name: self.bindings(name) for name in self.bound(before)}
+        later = {name: [each for each in given[name] if self.source.span(each).line >= before] for name in given}
+        return [name for name in later if all(stays_there(name, each, self._by) for each in later[name])]
 
     def _device_global(self) -> str:
         """Return a global that names the expected device: one that the function reads, or a cell's `device`."""
@@ -229,10 +226,8 @@ class FailingFrame:
     def _device_attribute(self, variable: str) -> str:
         """Return `self.device`, if the attribute of a variable's object names the expected device."""
         named = kinds.attributes_that_name(self.expected_trait, self.variables.get(variable))
-        return next((path for key, own in named if self._may_write(path := f"{variable}.{key}", own)), "")
-
-    def _may_write(self, path: str, is_own: bool) -> bool:
-        return not is_own or any(defuse.path_of(each) == path for each in nodes_of(ast.Attribute, self.source.tree))
+        paths = ((f"{variable}.{key}", is_private) for key, is_private in named)
+        return next((path for path, own in paths if not own or path in defuse.paths_in(self.source.tree)), "")
 
     def names_expected_trait(self, node: ast.expr) -> bool:
         """Return whether an expression, as far as look-ups and literals tell, names the expected device."""

@@ -126,19 +126,11 @@ def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:
     here = mismatch.expected_trait
     rows = [row for row in queries.inputs(mismatch.op) if queries.device(row) == here]
     origins = [find_origin(queries, row) for row in rows]
-    is_of_a_module = any(queries.module(origin.op) >= 0 for origin in origins)
-    if not is_of_a_module or any(_is_of_a_moved_module(queries, row) for row in rows):
+    if not any(queries.module(origin.op) >= 0 for origin in origins):
         return False
     if not_of_the_module(queries, mismatch.op, [HOST, here]) == HOST:
         return False
     return rarest_of_recent_ops(queries, mismatch.op, [HOST, here]) == here
-
-
-def _is_of_a_moved_module(queries: TraceQueries, row: TensorId) -> bool:
-    """Return whether a tensor was computed from parameters of a module that was moved to the device."""
-    owned = (past for past in queries.ancestors(row) if queries.is_of_a_module(past))
-    moves = (move_of(queries, past) for past in owned if queries.device(past) == queries.device(row))
-    return any(move is not None and queries.module(move.op) < 0 for move in moves)
 
 
 def _asked_for(moment: FailingMoment, mismatch: Mismatch) -> Iterator[Site]:

@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from devtrace.diagnosis.evidence import modules
 from devtrace.diagnosis.evidence.access_paths import AccessPath
@@ -277,18 +277,10 @@ def _is_of_each_round(subject: Subject, move: Move) -> bool:
     return False
 
 
-class DroppedResult(NamedTuple):
-    """Name of a tensor in an object that a statement moved in vain, with that statement and its frame."""
+def dropped_results(subject: Subject) -> Iterator[tuple[AccessPath, FailingFrame, ast.stmt]]:
+    """Yield the statements above the failing line that moved an object with the tensor, and kept nothing.
 
-    name: AccessPath
-    frame: FailingFrame
-    statement: ast.stmt
-
-
-def dropped_result(subject: Subject) -> DroppedResult | None:
-    """Return the last statement above the failing line that moved an object with the tensor, and kept nothing.
-
-    `batch.to(device)`, where `to` makes a new batch.
+    `batch.to(device)`, where `to` makes a new batch. Each with the tensor's name, and the frame that ran it.
     """
     for name in subject.names:
         root, frame = name.references[0], subject.frame_of(name)
@@ -302,5 +294,4 @@ def dropped_result(subject: Subject) -> DroppedResult | None:
             call = match_code("$x.$move(...)", alone(statement))
             moves = call is not None and call["move"] in subject.queries.move_methods
             if call is not None and moves and variable(call["x"]) == root.text:
-                return DroppedResult(name, frame, statement)
-    return None
+                yield name, frame, statement

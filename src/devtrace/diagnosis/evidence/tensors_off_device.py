@@ -73,11 +73,8 @@ def elsewhere(
 
 def _registering_modules(path: AccessPath) -> list[str]:
     """Return the modules whose `.to()` reaches a tensor, outermost first."""
-    return [_code(path.prefix(index + 1)) for index, _ in path.modules() if path.registered_from(index)]
-
-
-def _code(path: AccessPath) -> str:
-    return path.code or path.text
+    parts = (path.prefix(index + 1) for index, _ in path.modules() if path.registered_from(index))
+    return [part.code or part.text for part in parts]
 
 
 def _modules_wholly_off(paths: Sequence[AccessPath], off: Sequence[bool]) -> set[str]:
@@ -101,4 +98,5 @@ def _fix(path: AccessPath, expected: str, whole: set[str]) -> str:
         return sentence("elsewhere.register", attribute=attribute)
     if ".state[" in path.text:
         return sentence("elsewhere.optimizer")
-    return f'{_code(path)} = {_code(path)}.to("{expected}")'
+    code = path.code or path.text
+    return f'{code} = {code}.to("{expected}")'

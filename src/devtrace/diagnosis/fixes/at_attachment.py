@@ -21,10 +21,12 @@ from devtrace.source.object_walk import is_tensor, members
 def move_below_attachment(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `model.head = nn.Linear(8, 2)` add `model.to(device)`, in the frame that holds the model, not its own."""
     frame, born, module = case.frame_of(verdict.name), case.queries.site(verdict.born), verdict.module
-    if frame is None or born is None or module is None or verdict.move is None or module.code in (None, frame.own):
+    if frame is None or born is None or module is None or verdict.move is None or module.code in ("", frame.own):
         return
-    made = None if _was_kept_first(case, verdict) else born
-    statement = _assigning(case, verdict, frame) or (_attaching(case, verdict, frame, made) if made else None)
+    found = case.queries.own_node(verdict.born) if case.ownership is not None and case.ownership.was_replaced else None
+    kept = targets(found.statement) if found is not None else ()  # by another object first: `self.shadow = {...}`
+    attaching = not any("." in path_of(each.node) for each in kept)
+    statement = _assigning(case, verdict, frame) or (_attaching(case, verdict, frame, born) if attaching else None)
     if statement is not None:
         anchor = Anchor(frame.code, statement, "below", frame)
         yield from Proposal(anchor, OwnLines.of(module)).fixes("fixed.attached", anchor.moved(case, module))
@@ -34,8 +36,7 @@ def _assigning(case: MismatchCase, verdict: Verdict, frame: FailingFrame) -> ast
     """Return the last `model.bank = ...`, if the odd tensor is in `model.bank` or beside it."""
     assert verdict.module is not None
     assert verdict.name is not None
-    below = range(len(verdict.module.references) + 1, len(verdict.name.references) + 1)
-    parts = [verdict.name.prefix(length) for length in below]
+    parts = list(verdict.name.parts(len(verdict.module.references) + 1))
     beside = ((part, other) for part in parts for other in members(part.last.owner))
     paths = {part.code for part in parts}
     paths |= {part.beside(other).code for part, other in beside if odd_rows(case, other.value)}
@@ -58,12 +59,6 @@ def _attaching(case: MismatchCase, verdict: Verdict, frame: FailingFrame, born: 
     return next((each for each in getting if any(variable(call.func) for call in calls_in(each))), None)
 
 
-def _was_kept_first(case: MismatchCase, verdict: Verdict) -> bool:
-    """Return whether a parameter's replacement came from another object's attribute: `self.shadow = {...}`."""
-    found = case.queries.own_node(verdict.born) if case.ownership is not None and case.ownership.was_replaced else None
-    return found is not None and any("." in path_of(each.node) for each in targets(found.statement))
-
-
 def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Write `owner.head = nn.Linear(...).to(device)`, where a function that may have returned attached it."""
     is_made = verdict.kind == "created-without-device"  # perhaps by a line above
@@ -75,17 +70,19 @@ def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     given = match_code("$owner.$part = $value", code) or match_code("$owner[$part] = $value", code)
     if given is None or (verdict.kind == "never-moved" and name.last.kind not in ("parameter", "buffer")):
         return
-    value = given["value"]
-    target = found.code.text(next(targets(found.statement)).node)
-    inner = _parameter_data(value) if name.last.kind == "parameter" and len(name.references) >= 2 else None
-    anchor = Anchor(found.code, inner or value, "at", frame_at(case, born))
-    here = devices.at(case, born, inner or value)
+    value, target = given["value"], found.code.text(next(targets(found.statement)).node)
+    is_inner = name.last.kind == "parameter" and len(name.references) >= 2 and "Parameter" in called_names(value)
+    if is_inner and isinstance(value, ast.Call) and value.args:
+        value = value.args[0]  # of `nn.Parameter(x)`, the call alone or within other calls
+    is_inner = value is not given["value"]
+    anchor, here = Anchor(found.code, value, "at", frame_at(case, born)), devices.at(case, born, value)
     owner = devices.of_owner(case, given["owner"], found.code) if not is_made else ""
-    own = [owner, here] if inner is not None else [here, owner]
+    own = [owner, here] if is_inner else [here, owner]
     device = next(filter(None, [devices.of_earlier_cell(case, verdict, found), *own]), "")
-    proposal = Proposal(anchor, Within((inner or value,)), device, given="" if inner else f"{target} = ")
-    key = "fixed.on-models-device" if inner is not None else "fixed.as-attached"
-    yield from proposal.fixes(key, anchor.moved(case, *_parts_attached(case, target)))
+    proposal = Proposal(anchor, Within((value,)), device, given="" if is_inner else f"{target} = ")
+    key = "fixed.on-models-device" if is_inner else "fixed.as-attached"
+    parts = (_part_attached(name, target.rpartition(".")[2]) or name for name in case.names)
+    yield from proposal.fixes(key, anchor.moved(case, *parts))
 
 
 def move_where_it_is_built(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -103,25 +100,13 @@ def move_where_it_is_built(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
             yield from proposal.fixes("fixed.below-line", anchor.moved(case, layer))
 
 
-def _parts_attached(case: MismatchCase, target: str) -> Iterator[AccessPath]:
-    """Yield the attached parts of the case's names, else the named objects."""
-    yield from (_part_attached(name, target.rpartition(".")[2]) or name for name in case.names)
-
-
 def _part_attached(name: AccessPath, step: str) -> AccessPath | None:
-    parts = (name.prefix(length) for length in range(1, len(name.references) + 1))
-    return next((part for part in parts if part.texts[-1].lstrip(".") == step), None)
-
-
-def _parameter_data(node: ast.expr) -> ast.expr | None:
-    """Return `x` of `nn.Parameter(x)`, the call alone or within other calls."""
-    return node.args[0] if isinstance(node, ast.Call) and node.args and "Parameter" in called_names(node) else None
+    return next((part for part in name.parts() if part.texts[-1].lstrip(".") == step), None)
 
 
 def move_as_sibling(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Beside `self.x = nn.Embedding(n, 1).to(device)` write `self.y = nn.Embedding(n, 1).to(device)`."""
-    lengths = range(2, len(verdict.name.references) + 1) if verdict.name is not None else ()
-    for part in (verdict.name.prefix(length) for length in lengths if verdict.name is not None):
+    for part in verdict.name.parts(2) if verdict.name is not None else ():
         owner, key = part.last.owner, part.last.key
         can_be_moved = isinstance(key, str) and (kinds.is_module(part.last.value) or is_tensor(part.last.value))
         given = only_assignment(case.queries, owner, key) if can_be_moved else None

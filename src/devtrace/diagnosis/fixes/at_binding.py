@@ -33,7 +33,9 @@ def move_below_binding(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     for name in [verdict.name, *case.names, *(root for names in case.roots.values() for root in names)]:
         if name is None or len(name.references) < 2 or _made_in_a_call(case, name):
             continue
-        if verdict.kind == "attached-after-move" and _binds_where_it_moves(case, verdict, name):
+        bound, moved = case.binding_of(name), case.queries.source_node(verdict.moved)
+        moves_there = bound is not None and moved is not None and bound[1] is moved.statement
+        if verdict.kind == "attached-after-move" and moves_there:  # the odd part was attached later
             continue
         for kin in ([name, *siblings_of_odd_trait(case, name)], [name]):
             yield from _moved_with(case, name, _moved_names(case, kin))
@@ -42,23 +44,13 @@ def move_below_binding(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 def _moved_with(case: MismatchCase, name: AccessPath, names: list[AccessPath]) -> Iterator[Fix]:
     for anchor in of_binding(case.frame_of(name), name.references[0].text) if names else ():
         anchor = _filling(case, name, anchor) or anchor
-        is_filled_later = names[0].last.kind == "item" and _is_empty(anchor.node)
+        value = getattr(anchor.node, "value", None)
+        is_empty = any(match_code(each, value) is not None for each in ("{}", "[]", "dict()", "list()"))
+        is_filled_later = names[0].last.kind == "item" and is_empty
         if anchor.kind != "at" and _is_of_each(anchor, names[0]) and not is_filled_later:
             key = "fixed.top-of-block" if anchor.kind == "top" else "fixed.below-line"
             proposal = _as_container(case, anchor, names) or Proposal(anchor, OwnLines.of(*names))
             yield from proposal.fixes(key, anchor.moved(case, *names))
-
-
-def _is_empty(statement: ast.AST) -> bool:
-    """Return whether a line makes a container that has no item yet."""
-    value = getattr(statement, "value", None)
-    return any(match_code(empty, value) is not None for empty in ("{}", "[]", "dict()", "list()"))
-
-
-def _binds_where_it_moves(case: MismatchCase, verdict: Verdict, name: AccessPath) -> bool:
-    """Return whether the variable's assignment already moves it: the odd part was attached later."""
-    bound, moved = case.binding_of(name), case.queries.source_node(verdict.moved)
-    return bound is not None and moved is not None and bound[1] is moved.statement
 
 
 def _made_in_a_call(case: MismatchCase, name: AccessPath) -> bool:

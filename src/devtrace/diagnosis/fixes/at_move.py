@@ -40,20 +40,20 @@ def move_beside_neighbour(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]
         moved = [Moved(row, OpId(verdict.move.op + 1))]
     else:
         is_kept = name.last.owner is None and any(each.last.owner is not None for each in case.names)
-        anchor, path = Anchor(found.code, found.statement, "below", frame), None if is_kept else name.code
+        anchor, path = Anchor(found.code, found.statement, "below", frame), "" if is_kept else name.code
         moved = list(anchor.moved(case, name))
     yield from Proposal(anchor, OwnLines((path,) if path else ()), call=call).fixes("fixed.beside", moved)
 
 
-def _path_in_method(case: MismatchCase, name: AccessPath, found: SourceNode) -> str | None:
+def _path_in_method(case: MismatchCase, name: AccessPath, found: SourceNode) -> str:
     """Return `self.y` in a method of the object that holds both: `to()` of the user's class, which has returned."""
     neighbour = match_code("$self.$name = $self.$name.$move(...)", found.statement)
     if neighbour is None or name.last.kind != "attribute" or kinds.is_trained_leaf(name.last.value):
-        return None
-    at = (found.statement.lineno, found.statement.col_offset)  # its source may have been read another time
-    given = (each.statement for each in assignments(case.queries, name.last.owner, neighbour["name"]))
-    is_there = any((each.lineno, each.col_offset) == at for each in given)
-    return f"{found.code.text(neighbour['self'])}.{name.last.key}" if is_there else None
+        return ""
+    span = found.source.span(found.statement)  # its source may have been read another time
+    given = assignments(case.queries, name.last.owner, neighbour["name"])
+    is_there = span in (each.source.span(each.statement) for each in given)
+    return f"{found.code.text(neighbour['self'])}.{name.last.key}" if is_there else ""
 
 
 def move_what_it_missed(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -62,9 +62,8 @@ def move_what_it_missed(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     if name is None or moving is None or frame is None or verdict.move is None:
         return
     step, anchor = unregistered_step(verdict), Anchor(frame.code, moving.statement, "below", frame)
-    at = next((n for n, each in enumerate(name.references, 1) if each is step), len(name.references))
-    path = name.prefix(at)
-    if at > 1 and path.code and moving.function is frame.function and is_assignable(path):
+    path = next((part for part in name.parts() if part.last is step), name)
+    if len(path.references) > 1 and path.code and moving.function is frame.function and is_assignable(path):
         change = OwnLines.of(path) if is_tensor(path.last.value) else EachOf(path.code, path.last.value)
         rows = dict.fromkeys(_rows_at(case, path.last.value, verdict.move.op))
         yield from Proposal(anchor, change).fixes("fixed.below-line", anchor.moved_rows(case, rows))
@@ -87,13 +86,12 @@ def move_optimizer_state(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     The count of steps stays where the optimizer reads it.
     """
     found = case.queries.own_node(verdict.moved)
-    for name in (*([verdict.name] if verdict.name is not None else []), *case.names):
-        index = next((i for i, value in enumerate(name.objects) if kinds.is_optimizer(value)), None)
-        frame = case.frame_of(name) if any(each.kind == "state" for each in name.references) else None
-        if index is None or found is None or frame is None or found.code.source is not frame.source:
+    states = (name for name in (verdict.name, *case.names) if name is not None and name.is_state_of_an_optimizer)
+    for name, frame in ((each, case.frame_of(each)) for each in states):
+        if found is None or frame is None or found.code.source is not frame.source:
             continue
-        optimizer, anchor = name.prefix(index + 1), Anchor(found.code, found.statement, "below", frame)
-        value = optimizer.last.value
+        optimizer = next(part for part in name.parts() if kinds.is_optimizer(part.last.value))
+        anchor, value = Anchor(found.code, found.statement, "below", frame), optimizer.last.value
         # So that a graph can capture them, some count their steps where the parameters are.
         counts_there = any(group.get(key) is True for group in groups_of(value) for key in ("capturable", "fused"))
         which = 'hasattr(v, "to")' if counts_there else 'k != "step" and hasattr(v, "to")'
@@ -188,10 +186,8 @@ def _left_out(case: MismatchCase, group: Group, key: Any, found: SourceNode, mov
     """Yield the element beside the move of another that is the odd tensor, or may be it."""
     frame = frame_at(case, move.site)
     for elements in _around(found, list(group)):
-        element = elements.get(key)
-        is_beside = any(each is found.node for other, each in elements.items() if other != key)
-        is_plain = is_beside and element is not None and not names_device(element)
-        if is_plain and element is not None:
+        element = elements.pop(key, None)
+        if element is not None and found.node in elements.values() and not names_device(element):
             value = evaluate(element, frame.scope()) if frame is not None else MISSING
             if value is MISSING or value is group[key]:
                 yield element

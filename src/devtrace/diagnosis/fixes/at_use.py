@@ -150,10 +150,9 @@ def move_kept_above_in_cell(case: MismatchCase, verdict: Verdict) -> Iterator[Fi
     """So with what no module registers: `net.hidden = [each.to(device) for each in net.hidden]`."""
     for name, anchor, at in _of_other_cells(case):
         rows = [*odd_rows(case, name.last.value), *case.mismatch.others_of_odd_trait]
-        parts = (name.prefix(length) for length in range(2, len(name.references) + 1))
-        for part in filter(is_assignable, parts if registering_root(case, name) is None else ()):
+        for part in filter(is_assignable, name.parts(2) if registering_root(case, name) is None else ()):
             value, names = part.last.value, [part, *siblings_of_odd_trait(case, part)]
-            change = OwnLines.of(*names) if is_tensor(value) else EachOf(part.code or "", value)
+            change = OwnLines.of(*names) if is_tensor(value) else EachOf(part.code, value)
             yield from Proposal(anchor, change).fixes("fixed.above-line", anchor.moved_rows(case, rows), site=at)
 
 

@@ -1,12 +1,14 @@
 """Changes a line that moves: keeps what it returns, gives it another device, leaves it out, or lets it come first."""
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
-from devtrace.diagnosis.evidence.missed_moves import dropped_result
+from devtrace.diagnosis.evidence.missed_moves import dropped_results
+from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.source_text import bound_above
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.changes import Anchor, moving, rewritten
@@ -43,11 +45,9 @@ def keep_moved_result(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         rows = [case.odd_row(evaluate(owner, frame.scope())) for _, owner in moved] if frame is not None else []
         since = [Moved(row, verdict.move.op) for row in (case.row, *rows) if row is not None]
         yield from _kept(found.code, [(each, found.code.text(owner)) for each, owner in moved], since)
-    dropped = dropped_result(case)
-    if dropped is not None and verdict.name is not None:  # an object's own `to`: `batch.to(device)`
-        code, names = dropped.frame.code, (verdict.name, *case.moment.beside(verdict.name))
-        since = list(Anchor(code, dropped.statement, "below", dropped.frame).moved(case, *names))
-        yield from _kept(code, [(dropped.statement, verdict.name.references[0].text)], since)
+    for name, own, statement in itertools.islice(dropped_results(case), 1):  # an object's own `to`: `batch.to(device)`
+        since = list(Anchor(own.code, statement, "below", own).moved(case, name, *case.moment.beside(name)))
+        yield from _kept(own.code, [(statement, name.references[0].text)], since)
 
 
 def _kept(code: Code, dropped: list[tuple[ast.stmt, str]], moved: list[Moved]) -> Iterator[Fix]:
@@ -83,11 +83,10 @@ def leave_out_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
     What is kept or written into stays a copy, where it was.
     """
-    move, found = verdict.sent_by, _sending(case, verdict)
-    call = match_code("$x.cpu()", found.node) or match_code('$x.to("cpu")', found.node) if found is not None else None
-    if found is None or move is None or call is None or case.origin.row != case.row:
-        return
-    if case.is_expected(move.source):
+    for found, move in _sending(case, verdict):
+        call = match_code("$x.cpu()", found.node) or match_code('$x.to("cpu")', found.node)
+        if call is None or case.origin.row != case.row or not case.is_expected(move.source):
+            continue
         is_operand = isinstance(found.source.parent(found.node), ast.BinOp | ast.UnaryOp | ast.Compare | ast.AugAssign)
         needs_no_copy = is_operand or called_name(call["x"]) == "clone"
         new = found.code.text(call["x"]) if needs_no_copy else found.code.called_on(call["x"], "clone()")
@@ -96,21 +95,23 @@ def leave_out_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
 def move_to_expected_trait(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `y = x.to(first)`, which sent the tensor away, into `y = x.to(second)`; so `.cuda()` and `.cpu()`."""
-    move, found = verdict.sent_by, _sending(case, verdict)
-    frame = frame_at(case, move.site) if move is not None else None
-    call = match_code("$x.$move(...)", found.node) if found is not None else None
-    if found is None or move is None or frame is None or call is None or call["move"] not in case.queries.move_methods:
-        return
-    if isinstance(found.statement, ast.Assign | ast.Return) and found.statement.value is found.node:
+    for found, move in _sending(case, verdict):
+        frame, call = frame_at(case, move.site), match_code("$x.$move(...)", found.node)
+        is_value = isinstance(found.statement, ast.Assign | ast.Return) and found.statement.value is found.node
+        if frame is None or call is None or call["move"] not in case.queries.move_methods or not is_value:
+            continue
         line, in_module = found.source.span(found.node).line, kinds.is_module(frame.variables.get(frame.own))
         device = frame.device_code(line, found.node if in_module else None)
         new = found.code.called_on(call["x"], moving(device)) if device else ""
         yield from rewritten(found.code, {found.node: new}, "fixed.put-there", [Moved(move.result, move.op)])
 
 
-def _sending(case: MismatchCase, verdict: Verdict) -> SourceNode | None:
-    """Return the line that sent the tensor away, if it sent no module."""
-    return case.queries.own_node(verdict.sent_by.site) if verdict.sent_by is not None and not verdict.module else None
+def _sending(case: MismatchCase, verdict: Verdict) -> Iterator[tuple[SourceNode, Move]]:
+    """Yield the line that sent the tensor away, with the move, if it sent no module."""
+    move = verdict.sent_by if verdict.module is None else None
+    found = case.queries.own_node(move.site) if move is not None else None
+    if move is not None and found is not None:
+        yield found, move
 
 
 def change_the_word(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:

@@ -23,7 +23,7 @@ from devtrace.source.live_objects import CellText
 from devtrace.source.matching import assigned_names, chain, names_in, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import NamedFunction, Source, own_name, parameters
-from devtrace.source.safe_values import Scope, classes_of, evaluate, full_name_of, instance_dict
+from devtrace.source.safe_values import Scope, classes_of, evaluate, full_name_of
 from devtrace.trace.ids import OpId, SiteId
 
 
@@ -90,8 +90,7 @@ def _of_self(case: MismatchCase, site: SiteId, source: Source, function: NamedFu
         return ""
     classes = ((each, classes_of(type(each))) for each in case.moment.walk.objects.values())
     value = next((each for each, of in classes if class_name in {full_name_of(kind)[1] for kind in of}), None)
-    named = (key for key, device in instance_dict(value).items() if names_trait(device, case.expected_trait))
-    attribute = next((f"{own}.{key}" for key in named if str(key).isidentifier()), "")
+    attribute = next((f"{own}.{key}" for key, _ in kinds.attributes_that_name(case.expected_trait, value)), "")
     is_there = kinds.is_module(value) and case.moment.trait_of(value) == case.expected_trait
     return attribute or (f"next({own}.parameters()).{case.queries.by.name}" if is_there else "")
 

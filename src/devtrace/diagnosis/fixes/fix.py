@@ -65,12 +65,12 @@ def failing_frame(case: MismatchCase) -> FailingFrame | None:
     return frame if is_its or case.op == case.queries.failed else None
 
 
-def odd_expression(case: MismatchCase) -> Iterator[tuple[FailingFrame, ast.expr]]:
-    """Yield the failing frame with its line's expression for the odd tensor, if it has one."""
+def odd_expression(case: MismatchCase, *sources: TensorId) -> Iterator[tuple[FailingFrame, ast.expr]]:
+    """Yield the failing frame with its line's expression for the odd tensor, if it has one, and for its sources."""
     frame = failing_frame(case)
-    node = frame.node_of(case.odd_tensor) if frame is not None else None
-    if frame is not None and node is not None:
-        yield frame, node
+    for row in (case.odd_tensor, *sources) if frame is not None else ():
+        if frame is not None and (node := frame.node_of(row)) is not None:
+            yield frame, node
 
 
 def frame_at(case: MismatchCase, site: SiteId) -> FailingFrame | None:

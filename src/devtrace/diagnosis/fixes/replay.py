@@ -33,8 +33,7 @@ from devtrace.trace.ids import OpId, SiteId, TensorId
 _KINDS: Final = {LENGTHS_ON_HOST: "lengths", PINNING: "pinned"}
 
 
-@dataclass(frozen=True)
-class Conflict:
+class Conflict(NamedTuple):
     """An op that would mix devices, and its inputs that would be on the odd one."""
 
     op: OpId

@@ -68,14 +68,12 @@ class Search:
             return Fix(sentence("fixed.for-complex"))
         advice = sentence(ADVICE[self.verdict.cause], expected=case.expected_trait)
         most = MOST_CHOICES if OWN_PACKAGES in os.environ else 1  # which a round of `devtrace fix` has, and may need
-        whole, words = itertools.tee(self._whole())  # in words: what is a package's line is not the user's to change
+        proven = (fix for fix, _, _ in self.judged() if fix is not None)
+        whole, words = itertools.tee(proven)  # in words: what is a package's line is not the user's to change
         found = {fix.edits: fix for fix in itertools.islice((each for each in whole if each.edits), most)}
         first, *others = found.values() or [next(words, Fix(advice))]
         alike = (each for each in others if each.trains or not first.trains)  # no other could stand for its training
         return replace(first, others=tuple(Choice(each.help, each.edits) for each in alike))
-
-    def _whole(self) -> Iterator[Fix]:
-        return (fix for fix, _, _ in self.judged() if fix is not None)
 
     def judged(self) -> Iterator[tuple[Fix | None, Candidate, str]]:
         """Yield each candidate with the whole fix that comes of it, or None and why: the first is taken."""

@@ -17,7 +17,7 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.torchs_sentences import NO_DATA, refused_gradient
-from devtrace.diagnosis.evidence.trace_queries import HOST, META, SourceNode, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.explained_mismatch import explained
 from devtrace.source.kinds import device_named_by
@@ -90,12 +90,8 @@ def _is_returned_at(queries: TraceQueries, row: TensorId, index: int) -> bool:
     if made is None or function is None:
         return False
     returned = (listed(each.value) for each in nodes_of(ast.Return, function) if each.value is not None)
-    return any(_is_made_by(made, each) for items in returned for each in items[index : index + 1])
-
-
-def _is_made_by(made: SourceNode, returned: ast.expr) -> bool:
-    name = variable(returned)
-    return name in assigned_names(made) if name else made.node in ast.walk(returned)
+    there = [each for items in returned for each in items[index : index + 1]]
+    return any(variable(each) in assigned_names(made) or made.node in ast.walk(each) for each in there)
 
 
 # Copies of tensors without data.

@@ -18,7 +18,7 @@ from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import assigned_names, birth, only_assignment, statement_site
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.findings import Culprit, Finding, Site
-from devtrace.diagnosis.fixes.fix import failing_frame, frame_at
+from devtrace.diagnosis.fixes.fix import frame_at, odd_expression
 from devtrace.diagnosis.fixes.search import Search
 from devtrace.diagnosis.slugs import CauseSlug, RuleSlug
 from devtrace.source.kinds import users_file
@@ -46,6 +46,8 @@ def explained(case: MismatchCase, rule: RuleSlug, find_birth: Birth = lambda cas
     if guessed is not None or not (queries.evidence.saw_ops or is_by_hooks):
         verdict = replace(verdict, certainty="inferred")
     fix = Search(case, verdict, find_verdict).fix()
+    is_of_source = verdict.name is not None and verdict.name not in case.names  # the cause is about another tensor
+    operand = next(iter([*(name.text for name in case.names), *expressions]), "") if is_of_source else None
     return Finding(
         rule=rule,
         **of_error(queries, case.op),
@@ -53,7 +55,7 @@ def explained(case: MismatchCase, rule: RuleSlug, find_birth: Birth = lambda cas
         devices=tuple(filter(None, (case.expected_trait, case.odd_trait))),
         culprit=_culprit(case, verdict, names, guessed),
         bytes=queries.trace.tensors.number("bytes", mismatch.odd_tensor),
-        message=message(case, verdict, names[0] if names else "", _operand_name(case, verdict, expressions)),
+        message=message(case, verdict, names[0] if names else "", operand),
         help=fix.help,
         edits=fix.edits,
         others=fix.others,
@@ -86,21 +88,11 @@ def _made_as(case: MismatchCase) -> list[str]:
     return assigned_names(made) if made is not None else []
 
 
-def _operand_name(case: MismatchCase, verdict: Verdict, expressions: list[str]) -> str | None:
-    """Return a name of the odd tensor if the cause is about another, its source; "" if it has none."""
-    if verdict.name is None or verdict.name in case.names:
-        return None
-    return next(iter([*(name.text for name in case.names), *expressions]), "")
-
-
 def _expressions(case: MismatchCase) -> list[str]:
     """Return the source's names for the odd tensor: its expression on the failing line, its variable."""
     queries, tensor = case.queries, case.odd_tensor
-    frame = failing_frame(case)
-    made_of = (tensor, case.origin.row) if case.begins_so else (tensor,)
-    nodes = (frame.node_of(row) for row in made_of) if frame is not None else iter(())
-    node = next(filter(None, nodes), None)
-    texts = [frame.code.text(node)] if frame is not None and node is not None else []
+    sources = [case.origin.row] if case.begins_so else []
+    texts = [frame.code.text(node) for frame, node in odd_expression(case, *sources)][:1]
     op = queries.producer(tensor)
     made = queries.op_node(op)
     if made is None:

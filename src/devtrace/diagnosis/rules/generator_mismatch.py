@@ -5,6 +5,7 @@ torch.rand(4, device="cuda", generator=torch.Generator("cuda"))     # good
 """
 
 import ast
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -35,11 +36,13 @@ def generator_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, t
         return None
     expected, odd = (_full_device(queries, kind) for kind in error.groups())
     frame = FailingFrame.of(moment, 0, expected)
-    paths = _generators_on(moment, odd)
+    generators = [value for value in moment.walk.objects.values() if type(value) is Generator]
+    wrong = [value for value in generators if kinds.device_named_by(value).split(":")[0] == odd.split(":")[0]]
+    paths = sorted((name for value in wrong for name in moment.walk.names(value)), key=lambda name: name.rank)
     default = _default_device(frame) if frame is not None and not paths else None
     made = _generator_call(queries, moment, paths[0]) if paths else default
-    fix = _fix(frame, made, paths[0] if paths else None) if frame is not None else None
-    fix = fix or Fix(sentence("generator-device.advice"))
+    fixes = _fixes(frame, made, next(iter(paths), None)) if frame is not None else iter(())
+    fix = next(fixes, Fix(sentence("generator-device.advice")))
     names = tuple(path.text for path in paths) or _names_in_a_loader(frame)
     born = made.code.site_of(made.statement) if made is not None else None
     key = "generator-mismatch.message" if default is None else "generator-mismatch.default"
@@ -60,13 +63,6 @@ def _full_device(queries: TraceQueries, kind: str) -> str:
     """Return `cuda` as the device that the trace has."""
     known = (name for name in queries.device_names if name.split(":")[0] == kind)
     return next(known, kind if ":" in kind or kind == HOST else f"{kind}:0")
-
-
-def _generators_on(moment: FailingMoment, odd: str) -> list[AccessPath]:
-    """Return the names of generators on the odd device that the failing frames lead to."""
-    generators = [value for value in moment.walk.objects.values() if type(value) is Generator]
-    wrong = [value for value in generators if kinds.device_named_by(value).split(":")[0] == odd.split(":")[0]]
-    return sorted((name for value in wrong for name in moment.walk.names(value)), key=lambda name: name.rank)
 
 
 def _names_in_a_loader(frame: FailingFrame | None) -> tuple[str, ...]:
@@ -92,7 +88,7 @@ def _default_device(frame: FailingFrame) -> SourceNode | None:
     roots = ((code, root) for root in (frame.body, tree))
     blocks = ((code, item.context_expr) for node in nodes_of(ast.With, tree) for item in node.items)
     set_there = _calls(roots, ("set_default_device", "set_default_tensor_type"))
-    return next(set_there, None) or next((each for each in _calls(blocks, ("device",))), None)
+    return next(itertools.chain(set_there, _calls(blocks, ("device",))), None)
 
 
 def _calls(parts: Iterable[tuple[Code, ast.AST]], names: tuple[str, ...]) -> Iterator[SourceNode]:
@@ -103,16 +99,15 @@ def _calls(parts: Iterable[tuple[Code, ast.AST]], names: tuple[str, ...]) -> Ite
                 yield SourceNode(code, call, statement)
 
 
-def _fix(frame: FailingFrame, made: SourceNode | None, name: AccessPath | None) -> Fix | None:
-    """Return the first fix whose names have values at its lines.
+def _fixes(frame: FailingFrame, made: SourceNode | None, name: AccessPath | None) -> Iterator[Fix]:
+    """Yield the fixes whose names have values at their lines.
 
     `made` is the call that makes the generator, or that sets the default device which the generator follows.
     """
     first = _make_on_the_device(frame, made, name) if made is not None and name is not None else ()
     fixes = (*first, *_draw_then_move(frame), *_give_to_the_loader(frame))
     moment, now = frame.moment, frame.moment.queries.failed
-    writable = (fix for fix in fixes if not any(proof.unwritable(moment, edit, now) for edit in fix.edits))
-    return next(writable, None)
+    return (fix for fix in fixes if not any(proof.unwritable(moment, edit, now) for edit in fix.edits))
 
 
 def _make_on_the_device(frame: FailingFrame, made: SourceNode, name: AccessPath) -> Iterator[Fix]:

@@ -60,7 +60,9 @@ def host_conversion(queries: TraceQueries, moment: FailingMoment, op: OpId, text
     device = queries.device(row) if row >= 0 else taker.refusal.findall(text)[0]
     culprit = conversion.culprit() if row >= 0 else None
     fix = conversion.fix()
-    name = culprit.name if culprit is not None and culprit.name != unnamed() else "" if row >= 0 else conversion.text
+    frame, given = conversion.frame, conversion.given
+    text = frame.code.text(given) if frame is not None and given is not None and row < 0 else ""
+    name = culprit.name if culprit is not None and culprit.name != unnamed() else text
     return Finding(
         rule="host-conversion",
         **of_error(queries, op),
@@ -128,10 +130,6 @@ class _Conversion:
         """True if the tensor is an unrecorded result of the program's own call, and no other input can be it."""
         is_made = self.given is not None and not is_path(self.given)
         return is_made and self.taker is NUMPY and not self.queries.evidence.saw_ops
-
-    @property
-    def text(self) -> str:
-        return self.frame.code.text(self.given) if self.frame is not None and self.given is not None else ""
 
     def _of_the_data(self, batch: TensorId) -> TensorId:
         """Return the named tensor among the sources of a batch."""
