@@ -13,16 +13,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from devtrace.costs import constants, copies, edits, elements, reads, round_trips, same_tensor, uses
-from devtrace.costs.repeated_costs import Cost
+from devtrace.costs import copies, edits, elements, reads, round_trips, same_tensor, uses
+from devtrace.costs.repeated_costs import Cost, Names
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Culprit, Edit
 from devtrace.diagnosis.slugs import Severity
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
-Names = dict[str, Any]
-"""What sentences and templates are filled with. `why`, `culprit` and `severity` among them go before the row's own."""
 Trait = Callable[[Cost], Names | bool | None]
 
 
@@ -85,7 +83,7 @@ TO_DEVICE: Final = (
         Way("copy.above-loop", lambda cost: edits.is_moved_in_loop(cost, cost.name), _ABOVE_LOOP),
         Way("copy.number.help"),
     )),
-    Row("copy.constant", constants.is_made_of_factories, (
+    Row("copy.constant", same_tensor.is_made_of_factories, (
         Way("copy.draw.help", "is_of_weights"),
         Way("copy.constant.help", "new", {"value": "{new}"}),
         Way("copy.constant.help"),
@@ -131,7 +129,9 @@ WAITS: Final = (
     ), ("$name[$mask]",)),
     Row("host-sync.to-compare", reads.lacks_argument, (Way("host-sync.to-compare.help"),)),
     Row("host-sync.to-give", reads.takes_number, (Way("host-sync.to-give.help"),)),
-    Row("host-sync.to-read", reads.is_index, (Way("host-sync.to-read.help"),), ("$x[$at]",)),
+    Row("host-sync.to-read", lambda cost: not reads.is_truth_asked(cost), (
+        Way("host-sync.to-read.help"),
+    ), ("$x[$at]",)),
     Row("host-sync.to-write", reads.is_shown, (
         Way("host-sync.to-format.help", "is_of_package"),
         Way("host-sync.to-write.help", "step"),
@@ -170,7 +170,7 @@ def _given(seen: Names | bool) -> Names:
     return {} if isinstance(seen, bool) else seen
 
 
-def _needless(cost: Cost, row: Row, names: dict[str, Any]) -> Needless:
+def _needless(cost: Cost, row: Row, names: Names) -> Needless:
     why = sentence(names.get("why", row.why), **names)
     own = {key: names[key] for key in ("culprit", "severity") if key in names}
     for way in row.ways:

@@ -7,15 +7,15 @@ print(scores.mean())                            # bad: nothing has waited for th
 """
 
 import ast
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from devtrace.costs.reads import is_a_choice, is_of_the_line, is_often
-from devtrace.costs.repeated_costs import AGAIN, MANY, OFTEN, SAMPLE, STEPS, Cost
+from devtrace.costs.repeated_costs import AGAIN, MANY, OFTEN, SAMPLE, STEPS, Cost, Names
 from devtrace.costs.uses import are_taken_one_by_one
 from devtrace.costs.values import is_trained
-from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.slugs import Severity
 from devtrace.source.matching import called_name, calls_in, match_code, names_in, variable
 from devtrace.source.vocabulary import FILLS, JOINS, is_factory, is_move
@@ -26,8 +26,6 @@ FEW: Final = 3
 _TINY: Final = 256
 BETWEEN: Final = 6
 """So many ops from one copy to the next are next to nothing."""
-
-Names = dict[str, Any]
 
 
 def _weight(cost: Cost) -> Severity | None:
@@ -169,23 +167,18 @@ def are_weights(cost: Cost) -> Names | None:
 
 def is_sent_in_vain(cost: Cost) -> Names | None:
     """Find data that a line sends to a device on its own, where nothing takes it but the line that fetches it back."""
-    queries, fetching = cost.queries, {*cost.ops}
-    sent = [_sent_in_vain(queries, row, fetching) for row in cost.carried[:SAMPLE]]
-    if len(set(sent)) < AGAIN or NO_OP in sent:
+    queries = cost.queries
+    bases = [queries.base(row) for row in cost.carried[:SAMPLE]]
+    sent = list(dict.fromkeys(map(queries.producer, bases)))
+    are_copies = all(queries.kind(op) == "copy" and HOST in queries.devices_of(*queries.carried(op)) for op in sent)
+    takers = {op for base in bases for op in queries.takers(base)}
+    if len(sent) < AGAIN or NO_OP in sent or not are_copies or not takers <= {*cost.ops}:
         return None
     line = queries.op_user(sent[0])
     moving = queries.source_node(line)
     moved = match_code("$x = $x.$move(...)", moving.statement) if moving is not None else None
     is_alone = moved is not None and variable(moved["x"]) != ""
     return {"name": cost.name, "site": queries.site(line)} if is_alone or is_of_ddp(queries, sent[0]) else None
-
-
-def _sent_in_vain(queries: TraceQueries, row: TensorId, fetching: set[OpId]) -> OpId:
-    """Return the copy that sent a tensor to the device, if only the ops that fetch it back take it there; else -1."""
-    base = queries.base(row)
-    sent = queries.producer(base)
-    is_sent = sent >= 0 and queries.kind(sent) == "copy" and HOST in map(queries.device, queries.carried(sent))
-    return sent if is_sent and fetching.issuperset(queries.takers(base)) else NO_OP
 
 
 # Copies that have only begun.
@@ -195,8 +188,10 @@ def is_used_too_soon(cost: Cost) -> Names | None:
     """Find a copy to the host that it works on before anything has waited."""
     queries, inputs = cost.queries, cost.queries.trace.ops.lists("inputs")
     works = (queries.trace.ops.ints("device") == queries.host) & ~queries.is_kind("view")
-    waits = _waits(queries)
-    for op in _begun(cost):
+    ops, asked = (queries.trace.copies.ints(column) for column in ("op", "non_blocking"))
+    # What blocks, and what waits for the device, has waited for all copies before.
+    waits = np.sort(np.concatenate([np.flatnonzero(queries.is_kind("sync")), ops[asked <= 0]]))
+    for op in map(OpId, ops[cost.rows[asked[cost.rows] > 0]][:SAMPLE].tolist()):
         takes = inputs.rows[np.isin(queries.bases[inputs.flat], queries.outputs(op))]
         first = next((OpId(each) for each in takes[works[takes]].tolist() if each > op), op)
         if first > op and np.searchsorted(waits, first) == np.searchsorted(waits, op, "right"):
@@ -208,17 +203,3 @@ def asks_in_vain(cost: Cost) -> bool:
     """Return whether a line asks for `non_blocking=True` of memory that is not pinned."""
     table = cost.queries.trace.copies
     return bool(((table.ints("non_blocking") > 0) & (table.ints("pinned") <= 0))[cost.rows].any())
-
-
-def _begun(cost: Cost) -> list[OpId]:
-    """Return the first copies of a line that did not block."""
-    table = cost.queries.trace.copies
-    chosen = cost.rows[table.ints("non_blocking")[cost.rows] > 0]
-    return table.ints("op")[chosen][:SAMPLE].tolist()  # type: ignore[no-any-return]
-
-
-def _waits(queries: TraceQueries) -> Rows:
-    """Return the ops at which the host has waited for all copies before: syncs, and copies that block."""
-    table = queries.trace.copies
-    blocking = table.ints("op")[table.ints("non_blocking") <= 0]
-    return np.sort(np.concatenate([np.flatnonzero(queries.is_kind("sync")), blocking]))

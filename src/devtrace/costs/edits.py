@@ -7,9 +7,9 @@ or changes, what it replaces. Whether it pays is for a run to say: `devtrace fix
 from __future__ import annotations
 
 import ast
-from typing import Any, Final
+from typing import Final
 
-from devtrace.costs.repeated_costs import Cost
+from devtrace.costs.repeated_costs import Cost, Names
 from devtrace.costs.uses import updated, uses_of
 from devtrace.costs.values import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
@@ -33,9 +33,6 @@ _FLOATS: Final = ("float64", "float32", "float16", "bfloat16")
 _NEVER_OF_TEXT: Final = (ast.Mult, ast.MatMult, ast.Sub, ast.Div, ast.Pow)
 _TABLE: Final = 1 << 20
 """Bytes of a table that is moved as a whole."""
-
-Names = dict[str, Any]
-
 
 # What each step reads stays on the device, and is read below the loop at once: the values are the very same.
 
@@ -112,8 +109,7 @@ def _filled(found: SourceNode, name: str) -> tuple[ast.stmt | None, ast.expr | N
 def _has_torch(found: SourceNode) -> bool:
     """Return whether code imports torch by its name, or uses that: what a cell uses, another has imported."""
     tree = found.source.tree
-    names = {alias.asname or alias.name for node in nodes_of(ast.Import, tree) for alias in node.names}
-    return "torch" in names | names_in(tree) - set(assigned_names(tree))
+    return "torch" in found.source.imports or "torch" in names_in(tree) - set(assigned_names(tree))
 
 
 # A move is made once.

@@ -13,10 +13,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from devtrace.costs.reads import is_truth_asked
-from devtrace.costs.repeated_costs import MANY, OFTEN, Cost
+from devtrace.costs.repeated_costs import MANY, OFTEN, Cost, Names
 from devtrace.costs.values import MOST, are_written, op_of, takers_after
 from devtrace.diagnosis.evidence.finding_parts import as_culprit
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
@@ -32,7 +32,7 @@ _GIVES_ELEMENTS: Final = VIEWS | PICKS | COPIES
 _SAMPLE: Final = 2_000
 
 
-def are_read_singly(cost: Cost) -> dict[str, Any] | None:
+def are_read_singly(cost: Cost) -> Names | None:
     """Find a line that reads very many elements of few tensors, or some in each step; nothing writes meanwhile."""
     queries, ops = cost.queries, cost.ops[:_SAMPLE]
     is_for_its_user = cost.pace.is_of_each_step and not queries.package(cost.line)
@@ -87,7 +87,7 @@ def _names(found: SourceNode, *, is_index: bool) -> Iterator[tuple[dict[str, str
 # Masks. What to do is for what takes the values.
 
 
-def are_picked(cost: Cost) -> dict[str, Any] | None:
+def are_picked(cost: Cost) -> Names | None:
     """Find a line that counts what a mask picks, `x[mask]`, and what takes it: a loss that ignores labels, a mean."""
     queries, first = cost.queries, cost.ops[0]
     if "_local_scalar_dense" in queries.op_name(first):

@@ -221,10 +221,6 @@ def takes_number(cost: Cost) -> dict[str, str] | None:
     return {"function": called_name(cost.node)} if is_read and names_the_op(cost, then) else None
 
 
-def is_index(cost: Cost) -> bool:
-    return not is_truth_asked(cost)
-
-
 def is_shown(cost: Cost) -> dict[str, str | bool] | None:
     """Find a value that is printed or made a part of a text, and what counts the steps. A package's is for nobody."""
     if is_written(cost) and cost.queries.package(cost.queries.op_site(cost.ops[0])):

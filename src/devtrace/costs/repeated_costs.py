@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -42,6 +42,8 @@ SMALL: Final = 4096
 """Bytes below which a copy costs its launch, not its size (about 10 µs on PCIe, the time that 100 KB take)."""
 NOWHERE: Final = SourceNode(Code(Source("", "", ast.Module([], [])), Site("", 0)), ast.Pass(), ast.Pass())
 """The code of a line without source."""
+Names = dict[str, Any]
+"""What sentences and templates of advice are filled with. `why`, `culprit` and `severity` go before the row's own."""
 _OF_OPS: Final = {"syncs": waits, "cpu_compute": on_host}
 """Kinds whose rows are ops."""
 

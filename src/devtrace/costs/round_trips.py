@@ -12,12 +12,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from devtrace.costs.reads import is_of_torch, names_the_op
-from devtrace.costs.repeated_costs import AGAIN, OFTEN, SAMPLE, Cost
+from devtrace.costs.repeated_costs import AGAIN, OFTEN, SAMPLE, Cost, Names
 from devtrace.costs.uses import PASSED_ON, is_tensor_there, uses
 from devtrace.costs.values import is_on_host, op_of, takers_after
 from devtrace.diagnosis.evidence.source_text import brief
@@ -42,7 +42,7 @@ _PLAIN: Final = (*PASSED_ON, ast.Attribute, ast.Subscript)
 # By the source: a value that a statement of the loop uses on the device.
 
 
-def is_used_again(cost: Cost) -> dict[str, Any] | None:
+def is_used_again(cost: Cost) -> Names | None:
     """Find what each step reads and uses on the device again, if nothing else needs it before the loop ends."""
     if cost.count < OFTEN or not cost.is_of_the_user or not cost.pace.is_of_each_step:
         return None
@@ -151,7 +151,7 @@ _RETURN_FORMS: Final = family("copy.back-*", "copy.back-computed", "copy.back-nu
 # By the trace: data that the host works on.
 
 
-def comes_back(cost: Cost) -> dict[str, Any] | None:
+def comes_back(cost: Cost) -> Names | None:
     """Find data that leaves a device, is worked on by the host and comes back before the line runs in the next step."""
     queries, ops = cost.queries, cost.ops
     if len(ops) < AGAIN or queries.trace.ops.raw("phase", ops[-1]) == "backward" or are_lengths(cost):
@@ -170,7 +170,7 @@ def comes_back(cost: Cost) -> dict[str, Any] | None:
     return None
 
 
-def is_written_back(cost: Cost) -> dict[str, Any] | None:
+def is_written_back(cost: Cost) -> Names | None:
     """Find what the loop gives the device back: by the source, where the CPU computes nothing that was recorded."""
     again = is_used_again(cost) if not are_lengths(cost) else None
     return {"name": brief(cost.found.source.segment(cost.node)), "site": again["site"]} if again is not None else None

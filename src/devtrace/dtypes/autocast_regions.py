@@ -18,9 +18,10 @@ def region_of(queries: TraceQueries, op: OpId) -> Autocast | None:
     return queries.trace.autocasts[row] if row >= 0 else None
 
 
-def made_it(queries: TraceQueries, origin: Origin, dtype: str) -> bool:
-    """Return whether autocast cast a tensor to a dtype, by no word of its line, or computed it by its list."""
-    return (origin.arrival == "copied" and _is_cast(queries, origin.op)) or is_listed(queries, origin, dtype)
+def made_it(queries: TraceQueries, origin: Origin, dtype: str, *, inside: bool = False) -> bool:
+    """Return whether autocast computed a tensor by its list, or for an op outside cast it, by no word of its line."""
+    is_cast = not inside and origin.arrival == "copied" and _is_cast(queries, origin.op)
+    return is_cast or by_list(queries, origin, dtype) >= 0
 
 
 def is_read_within(queries: TraceQueries, op: OpId) -> bool:
@@ -31,10 +32,6 @@ def is_read_within(queries: TraceQueries, op: OpId) -> bool:
 
 def is_entered_around(source: Source, node: ast.AST) -> bool:
     return any(map(_enters, source.ancestors(node)))
-
-
-def is_listed(queries: TraceQueries, origin: Origin, dtype: str) -> bool:
-    return by_list(queries, origin, dtype) >= 0
 
 
 def by_list(queries: TraceQueries, origin: Origin, dtype: str) -> OpId:

@@ -37,21 +37,21 @@ def cast_what_numpy_gives(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]
     call = next((each for each in calls if called_name(each) in (*MAKES_ON_HOST, *OF_DATA, "tensor")), None)
     if found is None or call is None:
         return
-    anchor = Anchor(found.code, call, "at")
-    proposal = Proposal(anchor, Within((call,)), _written(case, found.code))
     moved = [Moved(row, OpId(case.origin.op + 1)) for row in case.queries.outputs(case.origin.op)]
-    yield from proposal.fixes("fixed.where-made", moved)
+    yield from _cast(case, found.code, call, "fixed.where-made", moved)
 
 
 def cast_for_numpy(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `out.numpy()` into `out.float().numpy()`; other uses keep their dtype."""
     for frame, node in odd_expression(case) if case.mismatch.of == "numpy" else ():
-        proposal = Proposal(Anchor(frame.code, node, "at", frame), Within((node,)), _written(case, frame.code))
-        yield from proposal.fixes("fixed.at-use", [Moved(case.odd_tensor, case.op)])
+        yield from _cast(case, frame.code, node, "fixed.at-use", [Moved(case.odd_tensor, case.op)], frame)
 
 
-def _written(case: MismatchCase, code: Code) -> str:
-    return DTYPE.literal(code.source, case.expected_trait)
+def _cast(
+    case: MismatchCase, code: Code, node: ast.expr, key: str, moved: list[Moved], frame: FailingFrame | None = None
+) -> Iterator[Fix]:
+    text = DTYPE.literal(code.source, case.expected_trait)
+    return Proposal(Anchor(code, node, "at", frame), Within((node,)), text).fixes(key, moved)
 
 
 def fill_with_what_fits(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -101,8 +101,8 @@ def cast_what_a_hook_returns(case: MismatchCase, verdict: Verdict) -> Iterator[F
     names = assigned_names(*getattr(found.statement, "targets", ()))
     for part in listed(given[0]) if len(given) == 1 and given[0] is not None else ():
         if variable(part) in names or found.node in ast.walk(part):
-            proposal = Proposal(Anchor(found.code, part, "at"), Within((part,)), _written(case, found.code))
-            yield from proposal.fixes("fixed.where-made", [Moved(case.odd_tensor, OpId(op + 1))])
+            moved = [Moved(case.odd_tensor, OpId(op + 1))]
+            yield from _cast(case, found.code, part, "fixed.where-made", moved)
 
 
 def _number(node: ast.expr, scope: object) -> float | None:

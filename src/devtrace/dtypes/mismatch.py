@@ -63,9 +63,9 @@ def compared(queries: TraceQueries, op: OpId) -> list[TensorId]:
     if _assigns(queries, op):
         rows = [rows[0], rows[-1]] if len(rows) > 1 else rows
     floating = [row for row in rows if is_floating(queries.trait(row))]
-    if _are_mixed(queries, floating):
-        large = [row for row in floating if queries.dims[row] != 0]
-        return large if _are_mixed(queries, large) else floating
+    for mixed in ([row for row in floating if queries.dims[row] != 0], floating):
+        if len({queries.trait(row) for row in mixed}) > 1:
+            return mixed
     return [row for row in rows if queries.trait(row) != "bool"]
 
 
@@ -74,10 +74,6 @@ def _assigns(queries: TraceQueries, op: OpId) -> bool:
     where it was read."""
     name = queries.op_name(op)
     return any(each.startswith((*INDEXING, *ASSIGNS)) for each in (name, f"aten.{name}"))
-
-
-def _are_mixed(queries: TraceQueries, rows: list[TensorId]) -> bool:
-    return len({queries.trait(row) for row in rows}) > 1
 
 
 def _of_another(queries: TraceQueries, op: OpId, error: DtypeError) -> Mismatch | None:
@@ -236,14 +232,15 @@ def _of_the_model(
 def _by_autocast(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[TensorId]) -> str:
     """Return the dtype that autocast gave a tensor, where the op is outside of it; within, that of autocast's list."""
     here = autocast_regions.region_of(queries, op)
-    is_within = here is not None and here.enabled
+    is_within = here is not None and bool(here.enabled)
     origins = {queries.trait(row): find_origin(queries, row) for row in rows}
     if not queries.evidence.saw_ops:
         halves = [row for row in rows if queries.trait(row) in _HALVES]
         read = [queries.trait(row) for row in halves if _is_read_under_autocast(queries, moment, row)]
         return read[0] if len(read) == 1 and not autocast_regions.is_read_within(queries, op) else ""
-    claimed = autocast_regions.is_listed if is_within else autocast_regions.made_it
-    made = [dtype for dtype, origin in origins.items() if claimed(queries, origin, dtype)]
+    made = [
+        dtype for dtype, each in origins.items() if autocast_regions.made_it(queries, each, dtype, inside=is_within)
+    ]
     return made[0] if len(made) == 1 else ""
 
 

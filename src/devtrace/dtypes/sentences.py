@@ -46,13 +46,10 @@ def dtype_error(text: str) -> DtypeError | None:
         found = each.pattern.search(text)
         if found is not None:
             named = tuple(_in_full(name) for name in found.groups() if name)
-            return DtypeError(each.refused, each.argument, named) if not _names_devices(found[0]) else None
+            # Of two devices a convolution names types of tensors too: `torch.cuda.FloatTensor`.
+            kinds = {"cuda" in part for part in found[0].split(" and ")} if "Input type (" in found[0] else ()
+            return DtypeError(each.refused, each.argument, named) if len(kinds) < 2 else None
     return None
-
-
-def _names_devices(text: str) -> bool:
-    """Return whether a convolution names types of tensors (`torch.cuda.FloatTensor`), as it does for two devices."""
-    return "Input type (" in text and len({"cuda" in part for part in text.split(" and ")}) > 1
 
 
 def _in_full(name: str) -> str:

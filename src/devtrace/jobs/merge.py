@@ -35,17 +35,12 @@ IntsT = TypeVar("IntsT", bound=Ints)
 
 
 def in_own_pages(trace: TraceData) -> TraceData:
-    values = {
-        table: {name: _moved(column) for name, column in columns.items()} for table, columns in trace.values.items()
-    }
+    def moved(column: Values) -> Values:
+        return Lists(*map(_copied, (column.offsets, column.flat))) if isinstance(column, Lists) else _copied(column)
+
+    values = {table: {name: moved(each) for name, each in columns.items()} for table, columns in trace.values.items()}
     trace.forget_tables()
     return replace(trace, values=values)
-
-
-def _moved(column: Values) -> Values:
-    if isinstance(column, Lists):
-        return Lists(_copied(column.offsets), _copied(column.flat))
-    return _copied(column)
 
 
 def _copied(values: IntsT) -> IntsT:
@@ -140,8 +135,7 @@ class _Rank:
             yield replace(curve, ops=ops.astype(np.int64))
 
     def finding(self, finding: Mapping[str, Any]) -> dict[str, Any]:
-        lacking = {name: usual for name, usual in _USUAL.items() if name not in finding}
-        return renumbered({**finding, **lacking}, self.ids["ops"], self.ids["sites"]) | {"rank": self.number}
+        return renumbered({**_USUAL, **finding}, self.ids["ops"], self.ids["sites"]) | {"rank": self.number}
 
 
 class _Merge:

@@ -66,7 +66,6 @@ class Census:
         self.nodes: set[Any] = set()
         self.running: set[FrameType] = set()
         self.errors: set[int] = set()
-        self.modules: set[int] = set()
         self.optimizers: list[Root] = []
         self.scope: tuple[str, str, int] = NOBODY
 
@@ -130,8 +129,7 @@ class Census:
         own = instance_dict(value)
         if "param_groups" in own and "state" in own:
             self.optimizers.append(Root(path, value, self.scope))
-        elif "_parameters" in own and "_modules" in own and id(value) not in self.modules:
-            self.modules.update(_tree(value))
+        elif "_parameters" in own and "_modules" in own:  # of one within another all is claimed already
             for _, tensor in registered(value):
                 self.parameter(tensor, path)
                 yield
@@ -173,7 +171,10 @@ class Census:
         """Claim what the frames of an exception keep that have ended."""
         while error is not None and id(error) not in self.errors:
             self.errors.add(id(error))
-            for frame in _ended(error, self.running):
+            for frame in (entry.tb_frame for entry in entries_of(error)):
+                # One that runs keeps its own, as a module, or a notebook, does.
+                if frame in self.running or frame.f_locals is frame.f_globals:
+                    continue
                 local = [Root(name, value, self.scope) for value in list(frame.f_locals.values()) if may_lead(value)]
                 yield from self.walk(local, lambda value, *_: self.with_graph(value, "traceback", "traceback", name))
                 forget_locals(frame)
@@ -268,21 +269,8 @@ def _roots(frames: list[FrameType]) -> tuple[list[Root], list[Root], list[Root]]
     return [root for root in known if root.name[:1] != "_" and root.name != "Out"], notebook, torchs
 
 
-def _ended(error: BaseException, running: set[FrameType]) -> Iterator[FrameType]:
-    """Yield the frames that an error alone keeps; a module, or a notebook, keeps the variables of its own."""
-    frames = (entry.tb_frame for entry in entries_of(error))
-    return (each for each in frames if each not in running and each.f_locals is not each.f_globals)
-
-
 def _scope(code: CodeType) -> tuple[str, str, int]:
     return code.co_filename, code.co_qualname, code.co_firstlineno
-
-
-def _tree(module: Any) -> Iterator[int]:
-    yield id(module)
-    for child in list(dict.values(instance_dict(module)["_modules"])):
-        if child is not None and "_modules" in instance_dict(child):
-            yield from _tree(child)
 
 
 def _is_plain(value: Any) -> bool:

@@ -184,12 +184,13 @@ class Memory:
         made = np.flatnonzero(queries.op_users == group.born())
         last = made[-1] if len(made) else len(queries.trace.ops)
         in_rounds = set(queries.bases[inputs.flat[takes & (inputs.rows < last)]].tolist())
-        is_deep = self.is_deep_copied(group) and keeps.is_unread
+        is_deep, backward = self.is_deep_copied(group) and keeps.is_unread, queries.is_phase("backward")
 
         def is_state(each: Holding) -> bool:
             row, given = self._base(each), [queries.base(source) for source in self._sources(each)]
             is_of_parts = is_deep or (bool(given) and all(map(queries.is_of_a_module, given)))
-            is_of_gradients = bool(given) and all(map(self._is_of_backward, given))
+            makers = map(queries.producer, given)
+            is_of_gradients = bool(given) and all(op >= 0 and backward[op] for op in makers)
             return row >= 0 and ((is_of_parts and row not in taken) or (is_of_gradients and row not in in_rounds))
 
         return group.is_mostly(is_state)
@@ -201,10 +202,6 @@ class Memory:
         """Return what a tensor was made from."""
         row = self._base(holding)
         return self.queries.made_from(row) if row >= 0 else []
-
-    def _is_of_backward(self, row: TensorId) -> bool:
-        op = self.queries.producer(row)
-        return op >= 0 and bool(self.queries.is_phase("backward")[op])
 
     def outermost(self, holding: Holding) -> CallId:
         """Return the outermost call of a module that made a storage, -1 where none did."""

@@ -71,7 +71,8 @@ class Keeper(Code):
     def weight(self) -> tuple[bool, int, int]:
         """Return more for what keeps most: `x = torch.cat(x)` after a loop is of what the loop put there."""
         is_once = self.how == "carried" and self.path[:1] != "." and self.round is None
-        return not has_no_graph(self.value), _WAYS.index("drained" if is_once else self.how), self.site.line
+        has_no_graph = isinstance(self.value, ast.Constant) or called_name(self.value) in _NO_GRAPH
+        return not has_no_graph, _WAYS.index("drained" if is_once else self.how), self.site.line
 
     @cached_property
     def runs_backward(self) -> bool:
@@ -170,10 +171,9 @@ def being_made(queries: TraceQueries) -> tuple[str, Keeper] | None:
     return None
 
 
-Places = Iterable[tuple[Source, ast.AST, str]]
-
-
-def _places(queries: TraceQueries, name: str, scope: tuple[str, str, int]) -> Iterator[Places]:
+def _places(
+    queries: TraceQueries, name: str, scope: tuple[str, str, int]
+) -> Iterator[Iterable[tuple[Source, ast.AST, str]]]:
     """Yield where a name may be given its value: a variable in its own function, an attribute in any, by more of it."""
     file, _, first = scope
     if "." not in name:
@@ -281,8 +281,3 @@ def parts_of(value: ast.expr) -> Iterator[ast.expr]:
         yield from (inner for part in written_out(value) for inner in parts_of(part))
     else:
         yield from written_out(value) or [value]
-
-
-def has_no_graph(value: ast.expr) -> bool:
-    """Return whether code gives a number, or what has no graph: `loss.item()`, `float(loss)`, `loss.detach()`."""
-    return isinstance(value, ast.Constant) or called_name(value) in _NO_GRAPH

@@ -69,7 +69,8 @@ def may_enter(value: Any) -> bool:
     is_plain = kind in (FunctionType, MethodType, SimpleNamespace, _CACHED)
     if is_plain or issubclass(kind, (dict, list, tuple, deque, *_SETS)):
         return True
-    return _is_of_torch_users(value if issubclass(kind, type) else kind)
+    of = [class_dict(each).get("__module__") for each in classes_of(value if issubclass(kind, type) else kind)]
+    return any(type(each) is str and each != "builtins" and (each in _HOLDERS or _knows_torch(each)) for each in of)
 
 
 @cache
@@ -82,8 +83,3 @@ def _knows_torch(module: str) -> bool:
     if type(file) is not str or sites.files[file] == sites.USER:
         return module not in sys.builtin_module_names
     return any(getattr(each, "__name__", "") == "torch" for each in list(names.values()))
-
-
-def _is_of_torch_users(kind: Any) -> bool:
-    of = [class_dict(each).get("__module__") for each in classes_of(kind)]
-    return any(type(each) is str and each != "builtins" and (each in _HOLDERS or _knows_torch(each)) for each in of)

@@ -24,19 +24,15 @@ def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
             devices_of[name.rpartition(".")[0]].setdefault(queries.device(row), row)
     # A replaced module and its successor have one path.
     known = Counter(str(module.path) for module in queries.trace.modules)
-    for path, devices in devices_of.items():
-        if len(devices) > 1 and path and known[path] == 1:
-            yield _finding(queries, path, devices)
-
-
-def _finding(queries: TraceQueries, path: str, rows: dict[str, TensorId]) -> Finding:
-    last, devices = max(rows.values()), tuple(sorted(rows))
-    return Finding(
-        rule="split-module",
-        severity="warning",
-        devices=devices,
-        site=queries.site(queries.user(queries.born(last))),
-        op=queries.producer(last),
-        message=sentence("split-module.message", module=path, devices=devices),
-        help=sentence("split-module.help", module=path),
-    )
+    for path, rows in devices_of.items():
+        if len(rows) > 1 and path and known[path] == 1:
+            newest, devices = max(rows.values()), tuple(sorted(rows))
+            yield Finding(
+                rule="split-module",
+                severity="warning",
+                devices=devices,
+                site=queries.site(queries.user(queries.born(newest))),
+                op=queries.producer(newest),
+                message=sentence("split-module.message", module=path, devices=devices),
+                help=sentence("split-module.help", module=path),
+            )

@@ -14,7 +14,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.memory.holdings import Group, Memory
-from devtrace.memory.release_advice import BY_KIND
+from devtrace.memory.remedies import BY_KIND
 from devtrace.memory.retaining_line import Keeper
 from devtrace.memory.rules.out_of_memory import MOST_HOLDERS, holder_of, lines_of, what
 from devtrace.memory.shortage import Height, Key, Shortage
