@@ -88,7 +88,7 @@ def _of_self(case: MismatchCase, site: SiteId, source: Source, function: NamedFu
     own = own_name(source, function)
     if not class_name or not own or function.name == "__init__":
         return ""
-    classes = ((each, classes_of(type(each))) for each in case.moment.walk.objects.values())
+    classes = ((each, classes_of(type(each))) for each in case.moment.walk.objects)
     value = next((each for each, of in classes if class_name in {full_name_of(kind)[1] for kind in of}), None)
     named = (key for key, device in instance_dict(value).items() if names_trait(device, case.expected_trait))
     attribute = next((f"{own}.{key}" for key in named if str(key).isidentifier()), "")

@@ -64,7 +64,7 @@ def _full_device(queries: TraceQueries, kind: str) -> str:
 
 def _generators_on(moment: FailingMoment, odd: str) -> list[AccessPath]:
     """Return the names of generators on the odd device that the failing frames lead to."""
-    generators = [value for value in moment.walk.objects.values() if type(value) is Generator]
+    generators = [value for value in moment.walk.objects if type(value) is Generator]
     wrong = [value for value in generators if kinds.device_named_by(value).split(":")[0] == odd.split(":")[0]]
     return sorted((name for value in wrong for name in moment.walk.names(value)), key=lambda name: name.rank)
 
