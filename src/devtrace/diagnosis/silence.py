@@ -8,7 +8,6 @@ total += loss.item()    # devtrace: ignore[host-sync]
 import json
 import os
 import re
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -51,6 +50,8 @@ def _who_asks(queries: TraceQueries, finding: Finding, rules: set[str], known: s
 
 def _of_the_project() -> tuple[set[str], set[tuple[str, ...]], list[str]]:
     """Return the rules and the known findings that the nearest pyproject.toml names, and a note on what is wrong."""
+    import tomllib
+
     file = next((each for each in _project_files() if each.is_file()), None)
     try:
         tool = tomllib.loads(file.read_text("utf-8")).get("tool", {}) if file is not None else {}

@@ -152,7 +152,7 @@ def _taken(queries: TraceQueries, rows: list[TensorId], error: DtypeError) -> st
 
 def _half_gradients(moment: FailingMoment, op: OpId) -> Mismatch | None:
     """Return the first parameter in half precision of an optimizer, whose gradients a scaler refuses."""
-    optimizers = filter(kinds.is_optimizer, moment.walk.objects.values() if moment.frames else ())
+    optimizers = moment.walk.of_kind(kinds.is_optimizer) if moment.frames else []
     rows = (moment.row(parameter) for optimizer in optimizers for parameter in parameters_of(optimizer))
     half = next((row for row in rows if row is not None and moment.queries.trait(row) == "float16"), None)
     return Mismatch(op, half, "float16", DEFAULT, of="gradients") if half is not None else None
@@ -279,15 +279,14 @@ def _is_left_among_models(
 
     A trained model may be meant to stay in full precision.
     """
-    walk = list(moment.walk.objects.values()) if moment.frames else []
     own = {queries.base(row) for row in owned}
-    optimizers = [value for value in walk if kinds.is_optimizer(value)]
+    optimizers = moment.walk.of_kind(kinds.is_optimizer) if moment.frames else []
     trained = {moment.row(each) for optimizer in optimizers for each in parameters_of(optimizer)}
     of_weights = any(queries.op_name(queries.producer(row)) == OF_WEIGHTS for row in given)
     made_of = (past for row in given for past in queries.ancestors(row))
     if not own.isdisjoint(trained) or of_weights or any(mismatch.is_owned(queries, past) for past in made_of):
         return False
-    models = [value for value in walk if kinds.is_module(value)]
+    models = moment.walk.of_kind(kinds.is_module) if moment.frames else []
     alive = {moment.row(each) for model in models for _, each in registered(model)} - own
     others = Counter(queries.trait(row) for row in alive if row is not None) - rest
     return others[queries.trait(given[0])] > others[queries.trait(owned[0])]

@@ -115,8 +115,7 @@ class Explanation:
             variables = [self._roots(frame) for _, frame in self.frames]
             walk = Walk(variables, most_objects=MOST_OBJECTS, most_items=MOST_ITEMS)
             self._note_what_was_left_out(walk)
-            modules = [value for value in walk.objects.values() if is_module(value)]
-            optimizers = [value for value in walk.objects.values() if kinds.is_optimizer(value)]
+            modules, optimizers = walk.of_kind(is_module), walk.of_kind(kinds.is_optimizer)
             roots = self._take_modules(modules)
             self.optimizers.seen.update((id(each), weakref.ref(each)) for each in optimizers)
             kept_copies.add_attached(self.reader, walk)
@@ -150,8 +149,7 @@ class Explanation:
                 simulated=simulated,
                 extra_sites=[site for site, _ in self.frames] + ([self.worker.site] if self.worker else []),
             )
-            births = (done.row_of(each) for each in self.reader.born_before())
-            evidence = Evidence(births=frozenset(row for row in births if row is not None))
+            evidence = Evidence(births=frozenset(done.rows_of(self.reader.born_before()).tolist()) - {-1})
         return Recorded(done.trace, done.snapshot(self.frames, None, evidence))
 
     def _roots(self, frame: FrameType) -> dict[str, tuple[Any, ReferenceKind]]:
@@ -170,7 +168,7 @@ class Explanation:
     def _note_what_was_left_out(self, walk: Walk) -> None:
         if len(walk.objects) >= MOST_OBJECTS:
             self.recorder.note(sentence("explained.most-objects", count=MOST_OBJECTS))
-        lists = (each for each in walk.objects.values() if type(each) in (list, dict, tuple, deque))
+        lists = (each for each in walk.objects if type(each) in (list, dict, tuple, deque))
         long = (each for each in lists if len(each) > MOST_ITEMS and any(members(each, MOST_ITEMS)))  # not of numbers
         longest = max(map(len, long), default=0)
         if longest:

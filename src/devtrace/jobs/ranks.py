@@ -46,7 +46,7 @@ def with_findings_of_the_job(report: ReportData) -> ReportData:
     """Add what no rank alone shows, unless the trace carries it, or an error tells the same."""
     queries = TraceQueries(report.trace)
     ranks = Ranks(queries)
-    if len(np.unique(report.trace.threads.ints("rank"))) < 2:
+    if len({*report.trace.threads.ints("rank").tolist()}) < 2:
         return report
     found: list[Finding] = []
     notes: list[str] = []

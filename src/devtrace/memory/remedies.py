@@ -256,7 +256,7 @@ _HEADER = "with torch.no_grad():"
 
 def without_graph(memory: Memory, moment: FailingMoment) -> Remedy | None:
     """Compute under `torch.no_grad()` what such a model gives, where no input of its needs a gradient either."""
-    optimizers = filter(is_optimizer, moment.walk.objects.values())
+    optimizers = moment.walk.of_kind(is_optimizer)
     trained = {id(parameter) for each in optimizers for parameter in parameters_of(each)}
     for group in memory.worth if trained else ():
         made = memory.code(group) if group.kind == "activation" else None

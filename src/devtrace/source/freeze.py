@@ -155,6 +155,8 @@ class Freezer:
         return self._keep(value, made)
 
     def _made(self, kind: type, value: Any, depth: int) -> Any:
+        if kind is dict or kind is list:  # of these a program has the most
+            return self._later(value, kind(), depth)
         if is_tensor(value):
             return self._later(value, self._tensor(kind, value), depth)
         if issubclass(kind, type):

@@ -6,7 +6,7 @@ match_code("$x.to($device)", node)        # {"x": <Name>, "device": <Attribute>}
 import ast
 import re
 from collections import deque
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Final, TypeGuard, TypeVar
 
@@ -154,8 +154,8 @@ def only(kind: type[N] | tuple[type[N], ...], nodes: Iterable[object]) -> Iterat
 
 def nodes_of(kind: type[N], *trees: ast.AST) -> Iterator[N]:
     """Yield the nodes of one kind in pieces of code, these themselves among them."""
-    found = _with_statements if issubclass(kind, ast.stmt) else nodes_in
-    return only(kind, (node for tree in trees for node in found(tree)))
+    found = _with_statements if issubclass(kind, ast.stmt) else ast.walk
+    return only(kind, (node for tree in trees for node in nodes_in(tree, found)))
 
 
 def blocks_of(node: ast.AST) -> Iterator[ast.AST]:
@@ -172,11 +172,12 @@ def _with_statements(tree: ast.AST) -> Iterator[ast.AST]:
         waiting.extend(blocks_of(node))
 
 
-def nodes_in(tree: ast.AST) -> Iterable[ast.AST]:
-    """Return a piece of code and all that is in it, as `ast.walk` does; of a file it is found once, and kept there."""
-    if isinstance(tree, ast.Module) and "nodes" not in vars(tree):
-        vars(tree)["nodes"] = list(ast.walk(tree))
-    return vars(tree).get("nodes") or ast.walk(tree)
+def nodes_in(tree: ast.AST, find: Callable[[ast.AST], Iterator[ast.AST]] = ast.walk) -> Iterable[ast.AST]:
+    """Return a piece of code and all that is in it, or what else is found; of a file it is found once, and kept."""
+    if not isinstance(tree, ast.Module):
+        return find(tree)
+    kept: dict[Any, list[ast.AST]] = vars(tree).setdefault("found", {})
+    return kept.get(find) or kept.setdefault(find, list(find(tree)))
 
 
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:

@@ -62,7 +62,7 @@ def _scopes(moment: FailingMoment, site: Site) -> Iterator[Scope]:
     names, (class_name, _, method) = moment.queries.snapshot.objects.names, site.function.rpartition(".")
     if names is not None and not site.function:
         yield Scope({}, names)
-    for value in moment.walk.objects.values() if class_name else ():
+    for value in moment.walk.objects if class_name else ():
         if type(value).__qualname__ == class_name:
             function = class_dict(type(value)).get(method)
             own = function.__code__.co_varnames[:1] if type(function) is FunctionType else ()

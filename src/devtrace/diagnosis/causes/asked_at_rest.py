@@ -5,17 +5,14 @@ noise = torch.rand(2, 8, device=device)         # meets what `encoder` computes
 """
 
 import ast
-from collections.abc import Iterator
 
-from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.asked_devices import MOST_STEPS, AskedDevice, giver
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.lent_modules import Hook
 from devtrace.diagnosis.evidence.mismatch_case import AskedAtRest, MismatchCase, Verdict
-from devtrace.diagnosis.evidence.origins import trait_argument
+from devtrace.diagnosis.evidence.origins import device_given
 from devtrace.diagnosis.evidence.trace_queries import META, SourceNode
 from devtrace.source.kinds import device_named_by
-from devtrace.source.matching import called_name, calls_in, given_trait, nodes_of
+from devtrace.source.matching import called_name, nodes_of
 from devtrace.source.safe_values import Scope, values
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
@@ -23,24 +20,12 @@ from devtrace.words.text_format import one_line
 
 def weights_wait_elsewhere(case: MismatchCase) -> Verdict | None:
     """A line asked for their device, or used them: `encoder.embed(ids)` runs past the hook of `encoder`."""
-    for name, module, hook in hooked(case):
+    for name, module, hook in case.hooked():
         if not hook.stay and (case.odd_trait == META or hook.device == case.expected_trait):
             return Verdict("asked-at-rest", case.born, name, module)
     made = _made(case)
-    given = device_given(case, made) if made is not None else None
+    given = device_given(made, case.queries.by) if made is not None else None
     return _asked(case, made, given) if made is not None and given is not None else None
-
-
-def hooked(case: MismatchCase) -> Iterator[tuple[AccessPath, AccessPath, Hook]]:
-    """Yield the names of the odd tensor and of what it was made of, each with a module around it that has a hook."""
-    for name in (*case.names, *(name for row in case.origin.path for name in case.moment.names(row))):
-        around = ((at, case.moment.hooks.get(id(module))) for at, module in reversed(name.modules()))
-        yield from ((name, name.prefix(at + 1), hook) for at, hook in around if hook is not None)
-
-
-def device_given(case: MismatchCase, made: SourceNode) -> ast.expr | None:
-    """Return the device that a call was given: of `torch.zeros(n, device=d)`, `x.to(d)`."""
-    return trait_argument(made, case.queries.by) or next(filter(None, map(given_trait, calls_in(made.node))), None)
 
 
 def _made(case: MismatchCase) -> SourceNode | None:
@@ -58,7 +43,7 @@ def _asked(case: MismatchCase, made: SourceNode, given: ast.expr) -> Verdict | N
     frame = FailingFrame.reading(case.moment, -1 if number is None else number, case.expected_trait)
     first = giver(AskedDevice(case.odd_trait, frame, given), given, MOST_STEPS) if frame is not None else None
     scope = frame.scope() if frame is not None else Scope({}, case.moment.namespace)
-    waiting = [(walk.objects[key], hook) for key, hook in case.moment.hooks.items() if not hook.stay]
+    waiting = [(walk.references[key][0].value, hook) for key, hook in case.moment.hooks.items() if not hook.stay]
     fits = [each for each in waiting if each[1].device == case.expected_trait or case.mismatch.of == "copy"]
     for code, node in filter(None, (first, (made.code, given))):
         if any(device_named_by(each.value) for each in nodes_of(ast.Constant, node)):

@@ -1,9 +1,9 @@
 """The code asked for the odd device itself: `.cuda()`, `device=self.device`, `.to(first)`."""
 
-from devtrace.diagnosis.causes.asked_at_rest import device_given
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.missed_moves import Ownership
 from devtrace.diagnosis.evidence.moves import move_of
+from devtrace.diagnosis.evidence.origins import device_given
 from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.slugs import Certainty
 from devtrace.source import kinds
@@ -62,7 +62,7 @@ def _attribute_that_stayed(case: MismatchCase) -> str:
     frame = case.moment.frame_of(found.code.site) if found is not None else None
     if found is None or frame is None:
         return ""
-    asked, scope = device_given(case, found), Scope.of(case.moment.frames[frame])
+    asked, scope = device_given(found, case.queries.by), Scope.of(case.moment.frames[frame])
     owned = match_code("$owner.$name", asked)
     owner = evaluate(owned["owner"], scope) if owned is not None else None
     is_elsewhere = kinds.is_module(owner) and case.moment.trait_of(owner) == case.expected_trait

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
 from typing import Any, Final
 
 from devtrace.source.freeze import MOST_DEPTH, MOST_OBJECTS
@@ -115,50 +116,45 @@ class Walk:
     """All that the variables of some frames (innermost first) lead to, with the references that lead there."""
 
     frames: list[dict[str, tuple[Any, ReferenceKind]]]
-    follows: Callable[[object], bool] = lambda value: True
+    follows: Callable[[object], bool] | None = None
     most_objects: int = MOST_OBJECTS
     most_depth: int = MOST_DEPTH
     most_items: int | None = None
-    references: dict[int, list[Reference]] = field(default_factory=dict)
-    objects: dict[int, Any] = field(default_factory=dict)
+    references: dict[int, tuple[Reference, ...]] = field(default_factory=dict)
     tensors: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         queue: deque[tuple[Any, int]] = deque()
-        for number in reversed(range(len(self.frames))):
-            for name, (value, kind) in self.frames[number].items():
-                if may_lead(value) or users_file(value):
-                    self._add(Reference(None, kind, name, value, number), 0, queue)
-        while queue and len(self.objects) < self.most_objects:
+        for number, named in reversed(list(enumerate(self.frames))):
+            roots = (Reference(None, kind, name, value, number) for name, (value, kind) in named.items())
+            self._add((each for each in roots if may_lead(each.value) or users_file(each.value)), 0, queue)
+        while queue and len(self.references) < self.most_objects:
             owner, depth = queue.popleft()
-            for reference in members(owner, self.most_items):
-                self._add(reference, depth + 1, queue)
+            self._add(members(owner, self.most_items), depth + 1, queue)
 
-    def _add(self, reference: Reference, depth: int, queue: deque[tuple[Any, int]]) -> None:
-        value = reference.value
-        key = id(value)
-        known = self.references.get(key)
-        if known is not None:
+    def _add(self, references: Iterable[Reference], depth: int, queue: deque[tuple[Any, int]]) -> None:
+        found, follows, is_inner = self.references, self.follows, depth < self.most_depth
+        for reference in references:
+            value = reference.value
+            known = found.get(id(value), ())
             if len(known) < MOST_NAMES:
-                known.append(reference)
-            return
-        self.references[key] = [reference]
-        self.objects[key] = value
-        if type(value) is not dict and is_tensor(value):
-            self.tensors.append(value)
-        elif (
-            depth < self.most_depth
-            and is_of_program(value, is_variable=reference.owner is None)
-            and self.follows(value)
-        ):
-            queue.append((value, depth))
+                found[id(value)] = (*known, reference)
+            if known:
+                continue
+            if type(value) is not dict and is_tensor(value):
+                self.tensors.append(value)
+            elif is_inner and is_of_program(value, is_variable=not depth) and (follows is None or follows(value)):
+                queue.append((value, depth))
 
     @cached_property
-    def modules(self) -> list[Any]:
-        """Modules among the objects. Each class is asked once: of 60,000 objects few are modules."""
-        one_of_each = {id(type(each)): each for each in self.objects.values()}
-        of_modules = {kind for kind, each in one_of_each.items() if is_module(each)}
-        return [each for each in self.objects.values() if id(type(each)) in of_modules]
+    def objects(self) -> list[Any]:
+        return [references[0].value for references in self.references.values()]
+
+    def of_kind(self, is_one: Callable[[object], bool]) -> list[Any]:
+        """Return the modules, or optimizers, among the objects. Each class is asked once: of 60,000 few are modules."""
+        kinds = list(map(id, map(type, self.objects)))
+        found = {kind for kind, each in dict(zip(kinds, self.objects, strict=True)).items() if is_one(each)}
+        return list(compress(self.objects, map(found.__contains__, kinds)))
 
     def names(self, value: object) -> list[AccessPath]:
         """Return an object's access paths, best first: to its owners the shortest, by a file where no other is."""

@@ -58,13 +58,14 @@ class FailingMoment:
     def whole_walk(self) -> Walk:
         """Walk from all of the user's names: a statement that runs alone, as in `devtrace fix`, mentions few."""
         own = [(name, value) for name, value in self.namespace.items() if name[:1] != "_" and may_lead(value)]
-        others = [(name, value) for name, value in own if id(value) not in self.walk.objects]
+        others = [(name, value) for name, value in own if id(value) not in self.walk.references]
         return Walk([*self.walk.frames, {name: (value, "global") for name, value in others}]) if others else self.walk
 
     @cached_property
     def hooks(self) -> dict[int, Hook]:
         """Hooks that bring inputs or weights to a device, by the ids of their modules; variables lead to these."""
-        return {id(each): hook for each in self.whole_walk.modules if (hook := hook_of(each)) is not None}
+        modules = self.whole_walk.of_kind(kinds.is_module)
+        return {id(each): hook for each in modules if (hook := hook_of(each)) is not None}
 
     @cached_property
     def _lost(self) -> list[dict[str, Any]]:

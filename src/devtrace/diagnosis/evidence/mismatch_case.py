@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -106,6 +106,12 @@ class MismatchCase(Subject):
         """
         found = [replace(self, row=row, names=names, roots={}) for row, names in self.roots.items()]
         return [each for each in found if each.ownership is None or each.ownership.sent_away is None]
+
+    def hooked(self) -> Iterator[tuple[AccessPath, AccessPath, Hook]]:
+        """Yield the names of the odd tensor and its sources, each with a module around it that has a hook."""
+        for name in (*self.names, *(name for row in self.origin.path for name in self.moment.names(row))):
+            around = ((at, self.moment.hooks.get(id(module))) for at, module in reversed(name.modules()))
+            yield from ((name, name.prefix(at + 1), hook) for at, hook in around if hook is not None)
 
     @cached_property
     def ownership(self) -> Ownership | None:

@@ -152,6 +152,11 @@ def trait_argument(found: SourceNode, by: Trait) -> ast.expr | None:
     return given if match_code("None", given) is None else None
 
 
+def device_given(made: SourceNode, by: Trait) -> ast.expr | None:
+    """Return the device that a call was given: of `torch.zeros(n, device=d)`, `x.to(d)`."""
+    return trait_argument(made, by) or next(filter(None, map(given_trait, calls_in(made.node))), None)
+
+
 def _move_behind(found: SourceNode) -> ast.Call | None:
     """Return `torch.zeros(n).to(self.device)`, a move right behind a factory that copies nothing on the same device."""
     call = factory_call(found)

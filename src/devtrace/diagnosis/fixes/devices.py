@@ -88,7 +88,7 @@ def _of_self(case: MismatchCase, site: SiteId, source: Source, function: NamedFu
     own = own_name(source, function)
     if not class_name or not own or function.name == "__init__":
         return ""
-    classes = ((each, classes_of(type(each))) for each in case.moment.walk.objects.values())
+    classes = ((each, classes_of(type(each))) for each in case.moment.walk.objects)
     value = next((each for each, of in classes if class_name in {full_name_of(kind)[1] for kind in of}), None)
     attribute = next((f"{own}.{key}" for key, _ in kinds.attributes_that_name(case.expected_trait, value)), "")
     is_there = kinds.is_module(value) and case.moment.trait_of(value) == case.expected_trait

@@ -27,7 +27,7 @@ from devtrace.source.defuse import bindings, gone_through, is_bound, is_written,
 from devtrace.source.matching import called_name, chain, is_given, is_read, is_step, match_code, only, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import Source, Span, parameters
-from devtrace.source.safe_values import Scope, evaluate
+from devtrace.source.safe_values import MISSING, Scope, evaluate
 from devtrace.source.vocabulary import is_move
 from devtrace.trace.ids import OpId
 
@@ -114,7 +114,7 @@ def _is_given_later(moment: FailingMoment, edited: Edited, path: ast.expr, scope
         ran |= run_by(each, scope) if source.span(each).line < edited.first else set()
     for step in only(ast.Attribute, chain(path)):
         owner = evaluate(step.value, scope)
-        given = assignments(moment.queries, owner, step.attr, to_read=True)
+        given = assignments(moment.queries, owner, step.attr, to_read=True) if owner is not MISSING else ()
         values = [each for each in given if match_code("None", each.node) is None]
         methods = {getattr(each.function, "name", "") for each in values}
         above = led_to(ran, [source, *(each.source for each in values)])

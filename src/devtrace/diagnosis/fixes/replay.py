@@ -76,7 +76,7 @@ class RecordedSteps:
         queries, found = self.queries, dict[TensorId, list[OpId]]()
         created = np.flatnonzero(queries.is_kind("create")[: queries.failed])
         sites = queries.trace.ops.ints("site")[created]
-        asking = [site for site in np.unique(sites).tolist() if origins.leader(queries, SiteId(site))]
+        asking = [site for site in sorted({*sites.tolist()}) if origins.leader(queries, SiteId(site))]
         for op in map(OpId, created[np.isin(sites, asking)].tolist()):
             row = origins.followed(queries, op)
             if row >= 0:

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.causes import ordered
-from devtrace.diagnosis.causes.asked_at_rest import hooked
 from devtrace.diagnosis.causes.ordered import find_verdict
 from devtrace.diagnosis.evidence import modules
 from devtrace.diagnosis.evidence.access_paths import AccessPath
@@ -269,7 +268,7 @@ def _intent(case: MismatchCase, verdict: Verdict) -> str:
 
 def _hook(case: MismatchCase) -> str:
     """Say that a hook of the module that owns the tensor brought the others to where they are."""
-    found = hooked(case) if case.mismatch.of == "inputs" and case.odd_trait != META else ()
+    found = case.hooked() if case.mismatch.of == "inputs" and case.odd_trait != META else ()
     owner = next((owner for _, owner, hook in found if hook.stay and hook.device == case.expected_trait), None)
     return sentence("mismatch.hook", module=owner.text, expected=case.expected_trait) if owner is not None else ""
 

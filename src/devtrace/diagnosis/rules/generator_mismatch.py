@@ -36,7 +36,7 @@ def generator_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, t
         return None
     expected, odd = (_full_device(queries, kind) for kind in error.groups())
     frame = FailingFrame.of(moment, 0, expected)
-    generators = [value for value in moment.walk.objects.values() if type(value) is Generator]
+    generators = [value for value in moment.walk.objects if type(value) is Generator]
     wrong = [value for value in generators if kinds.device_named_by(value).split(":")[0] == odd.split(":")[0]]
     paths = sorted((name for value in wrong for name in moment.walk.names(value)), key=lambda name: name.rank)
     default = _default_device(frame) if frame is not None and not paths else None

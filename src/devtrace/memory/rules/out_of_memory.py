@@ -12,7 +12,6 @@ from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, Holder, Line
 from devtrace.memory.holdings import Group, Memory
-from devtrace.memory.remedies import remedies
 from devtrace.memory.shortage import Shortage
 from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import family, one_after_another, sentence
@@ -27,6 +26,8 @@ def out_of_memory(queries: TraceQueries, moment: FailingMoment, op: OpId, text: 
     shortage = next(iter(queries.snapshot.facts_of(Shortage)), None)
     if _ERROR not in text or shortage is None or op != queries.failed:
         return None
+    from devtrace.memory.remedies import remedies
+
     memory = Memory(queries, shortage, op)
     holders = tuple(holder_of(memory, group) for group in memory.groups[:MOST_HOLDERS])
     help_, edits = next(filter(None, remedies(memory, moment)))

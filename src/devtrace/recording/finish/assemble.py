@@ -145,6 +145,11 @@ class Assembly:
         """Return the row of a live tensor in the trace; None if it has none."""
         return self.tensors.row_of(self.recorder.rows.row_of(tensor))
 
+    def rows_of(self, tensors: Iterable[object]) -> Array:
+        """Return the rows of live tensors in the trace; -1 for one that has none."""
+        rows = [-1 if row is None else row for row in map(self.recorder.rows.row_of, tensors)]
+        return self.tensors.rows_of(np.array(rows, dtype=np.int64))
+
     def op_of(self, op: int) -> int:
         """Return the first op of the trace that has an op's number or a later one; -1 for -1."""
         return -1 if op < 0 else self.merged.numbering.boundary(op >> THREAD_SHIFT, op & NUMBERS)

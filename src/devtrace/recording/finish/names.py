@@ -118,10 +118,10 @@ class TensorNames:
         """Return role and name of each of the given rows, which are in order."""
         role = np.full(len(rows), text(""), dtype=np.int32)
         name = role.copy()
-        found = sorted(self._found)
-        for row, index in zip(found, indexes_in(rows, np.array(found, dtype=np.int64)).tolist(), strict=True):
-            if index >= 0:
-                role[index], name[index] = (text(each) for each in self._found[row])
+        found = np.array(sorted(self._found), dtype=np.int64)
+        index = indexes_in(rows, found)
+        texts = [[*map(text, self._found[row])] for row in found[index >= 0].tolist()]
+        role[index[index >= 0]], name[index[index >= 0]] = np.array(texts, dtype=np.int32).reshape(-1, 2).T
         return role, name
 
 
