@@ -342,8 +342,9 @@ def test_what_memory_was_for_over_100_000_ops_takes_at_most_10_kb_of_html(monkey
 @views_are_built
 def test_the_script_counts_against_the_budget_of_an_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEVTRACE_RENDERER", "script")
-    data, _ = mime_bundle(diagnose(training(20_000)), budget=130_000)
-    assert len(data["text/html"]) <= 130_000 + len(fragment(diagnose(training(20_000))))
+    report = diagnose(training(20_000))
+    data, _ = mime_bundle(report, budget=130_000)
+    assert len(data["text/html"]) <= 130_000 + len(fragment(report))
 
 
 def test_without_built_views_a_page_still_has_everything_in_words(
