@@ -47,11 +47,11 @@ def expect(
 ) -> Expectation | None:
     """Raise DeviceError unless all tensors of the objects are on `device`.
 
-    Without objects, return a context manager and decorator that checks what runs. `device` is "cuda:0", "cuda" (any of
-    them), or a torch.device.
+    Without objects, return a context manager and decorator that checks what runs. `device` is "cuda:0", a torch.device,
+    or "cuda", which allows any CUDA device.
 
-    `syncs` and `copies` are the most that a block may make; `peak` is the most memory that it may have, in
-    "cuda:0 <= 20GB": torch's own count, which begins anew with the block.
+    `syncs` and `copies` limit how many a block may make. `peak` limits the block's memory, as in "cuda:0 <= 20GB".
+    It is torch's own count, which begins anew with the block.
     """
     __tracebackhide__ = True  # pytest shows the test's own line
     if device is None and len(objects) == 1 and type(objects[0]) is str:

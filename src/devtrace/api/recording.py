@@ -60,10 +60,10 @@ def _notify(what: str, recording: record) -> None:
 class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     """Record what the block does.
 
-    Gives the recording: `.trace` and `.report` are there when the block has ended, by an exception too, which passes
+    Gives the recording: it has `.trace` and `.report` once the block has ended, also by an exception, which passes
     through unchanged. `simulate="cuda:2"` gives the block two pretended CUDA devices. `budget=0.1` is for long loops:
-    what repeats is recorded now and then, so that recording takes about a tenth of the time; the rest is counted.
-    `save="run.devtrace"` names the file for the trace; in a job of several ranks each has its own, run.rank0.devtrace
+    repeated work is recorded only now and then, and else counted. Recording then takes about a tenth of the time.
+    `save="run.devtrace"` names the file for the trace. In a job, each rank has a file of its own, run.rank0.devtrace
     and so on. `memory=True` also says who held each simulated device's memory when it was highest.
     """
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Trace(TraceData):
-    """All that one recording saw; never changed after."""
+    """Everything that one recording saw. A trace does not change after that."""
 
     case: Case | None = field(default=None, repr=False)
     """What its report was made of."""
@@ -43,7 +43,7 @@ class Trace(TraceData):
         return data if isinstance(data, cls) else cls(**_values(data))
 
     def save(self, path: str | Path, *, source: bool = True, case: bool = False) -> Path:
-        """Write the trace to a file that `devtrace.load` and JupyterLab open; with `source=False` without your code.
+        """Write the trace to a file that `devtrace.load` and JupyterLab open; `source=False` leaves your code out.
 
         With `case=True` the file also has what the report was made of: `devtrace.diagnose` makes it anew from there.
         """
@@ -130,7 +130,7 @@ class Report(ReportData):
 def diagnose(trace: TraceData, snapshot: Snapshot | None = None) -> Report:
     """Make the report of a trace, which then keeps it. For a saved case it is made again.
 
-    `snapshot`: what was there when the program ended: names are then the user's own.
+    `snapshot` has what was there when the program ended; with it, names are the user's own.
     """
     from devtrace.diagnosis import diagnose as diagnosis
     from devtrace.diagnosis.saved_case import Case
@@ -158,7 +158,7 @@ def with_note(report: Report, note: str) -> Report:
 
 
 def load(*files: str | Path) -> Trace:
-    """Read a saved trace; of several files, the ranks of one job, one trace with lanes for each."""
+    """Read a saved trace. Several files, the ranks of one job, become one trace with lanes for each rank."""
     from devtrace.diagnosis.saved_case import of_json
     from devtrace.trace import format
 

@@ -48,8 +48,8 @@ class Site:
 class Edit:
     """A change of source that mends a finding: the lines `before`, which begin at `line`, become the lines `after`.
 
-    With an empty `before`, `after` becomes new lines below `line`; 0 is the top. It is not tried where
-    nobody ran it; else it is proven or tried, and `Finding.proof` says what was compared.
+    With an empty `before`, `after` becomes new lines below `line`, and line 0 is the top. The grade is "not tried" if
+    nobody ran the edit. Otherwise it is "proven" or "tried", and `Finding.proof` says what was compared.
     """
 
     file: str

@@ -23,7 +23,7 @@ from devtrace.words.errors import expect_kind, named
 
 @no_collecting()
 def explain(error: BaseException | None = None) -> Report:
-    """Explain an error; by default the one that is being handled, else the last that was shown.
+    """Explain an error. Without one, explain the error that is being handled, or else the last that was shown.
 
     The report of an error that is not about devices has no finding.
     """
