@@ -5,7 +5,8 @@ frames of an error, results of cells, a checkpoint that was loaded, a model of b
 """
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import gc
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any, Final
 
@@ -17,19 +18,11 @@ from devtrace.memory.holdings import Group, Memory
 from devtrace.memory.retaining_line import WRITTEN, Keeper, parts_of
 from devtrace.source.defuse import LOOPS, path_of, read_first, read_in, targets
 from devtrace.source.kinds import is_module, is_optimizer, is_trained_leaf, requires_grad
-from devtrace.source.matching import (
-    called_name,
-    called_names,
-    calls_in,
-    listed,
-    names_in,
-    nodes_of,
-    owner_of,
-    variable,
-)
-from devtrace.source.object_walk import is_tensor, parameters_of, registered
+from devtrace.source.matching import called_name, called_names, calls_in, listed, names_in, nodes_of, owner_of, variable
+from devtrace.source.object_walk import is_tensor, may_lead, parameters_of, registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import Scope, evaluate
+from devtrace.source.stand_ins import Frame
 from devtrace.source.vocabulary import OF_BATCHES
 from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
 from devtrace.words.catalogue import sentence
@@ -204,7 +197,7 @@ BY_KIND: Final[Mapping[str, Callable[[Memory, Group], Remedy | None]]] = {
 def deleted(memory: Memory, moment: FailingMoment) -> Remedy | None:
     """Delete what a running function will not read again, where that is worth it."""
     queries = memory.queries
-    for number, (row, frame) in enumerate(queries.frames):
+    for row, frame in queries.frames:
         site, code = queries.site(row), frame.f_code
         source = queries.read(site.file, site.line, site.cell_id) if site is not None else None
         if site is None or source is None or site.cell is not None:
@@ -217,10 +210,12 @@ def deleted(memory: Memory, moment: FailingMoment) -> Remedy | None:
         unread: dict[str, set[str]] = {}  # the variables that lead to what each has
         for root in {group.root for group in groups}:
             largest = (max(each.holdings, key=lambda holding: holding.bytes) for each in groups if each.root == root)
-            leads = moment.walk.names(frame.f_locals.get(root))  # as a hook does to its probe
-            leads += [path for each in largest if each.tensor >= 0 for path in moment.names(each.tensor)]
-            if all(each.frame == number and each.texts[0] in last for each in leads):
-                unread[root] = {root, *(each.texts[0] for each in leads)}
+            names = {
+                root,
+                *(path.texts[0] for each in largest if each.tensor >= 0 for path in moment.names(each.tensor)),
+            }
+            if names <= last.keys() and not _is_led_to(moment, frame, root, last):
+                unread[root] = names
         size = sum(group.bytes for group in groups if group.root in unread)
         if unread and size >= max(0.1 * memory.total, 1):
             names = set[str]().union(*unread.values())
@@ -230,6 +225,22 @@ def deleted(memory: Memory, moment: FailingMoment) -> Remedy | None:
             if edit is not None:
                 return sentence("out-of-memory.help-del", names=written, count=len(names)), (edit,)
     return None
+
+
+def _is_led_to(moment: FailingMoment, owner: Frame, name: str, unread: Container[str]) -> bool:
+    """Return whether a variable that is still read leads to an object: a hook, for example, to its probe."""
+    variables = ((frame, *each) for frame in moment.frames for each in frame.f_locals.items())
+    rest = [value for frame, key, value in variables if frame is not owner or key not in unread]
+    seen = {id(value) for value in rest}
+    while rest:
+        value = rest.pop()
+        if value is owner.f_locals.get(name):
+            return True
+        if not isinstance(value, type) and not (type(value) is dict and "__builtins__" in value):
+            new = [each for each in gc.get_referents(value) if may_lead(each) and id(each) not in seen]
+            seen.update(map(id, new))
+            rest += new
+    return False
 
 
 def _last_reads(source: Source, body: list[ast.stmt], line: int, again: set[str] | None = None) -> dict[str, ast.stmt]:

@@ -6,14 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.returned_calls import (
-    Given,
-    arguments,
-    function_of,
-    put_under,
-    results_of,
-    run_of,
-)
+from devtrace.explaining.reading.returned_calls import Given, arguments, function_of, put_under, results_of, run_of
 from devtrace.explaining.reading.values import Activation, Definition, KnownValue, Several, Value
 from devtrace.runtime.torch_names import take
 from devtrace.source.defuse import statements
