@@ -170,9 +170,11 @@ def is_sent_in_vain(cost: Cost) -> Names | None:
     queries = cost.queries
     bases = [queries.base(row) for row in cost.carried[:SAMPLE]]
     sent = list(dict.fromkeys(map(queries.producer, bases)))
+    if len(sent) < AGAIN or NO_OP in sent:
+        return None
     are_copies = all(queries.kind(op) == "copy" and HOST in queries.devices_of(*queries.carried(op)) for op in sent)
     takers = {op for base in bases for op in queries.takers(base)}
-    if len(sent) < AGAIN or NO_OP in sent or not are_copies or not takers <= {*cost.ops}:
+    if not are_copies or not takers <= {*cost.ops}:
         return None
     line = queries.op_user(sent[0])
     moving = queries.source_node(line)

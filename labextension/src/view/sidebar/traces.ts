@@ -102,6 +102,6 @@ function signs(language: Language, body: HTMLElement, entry: IEntry): HTMLElemen
 
 function clock(language: Language, recorded: string): string {
   const date = new Date(recorded);
-  const places = language === 'en' ? [] : language;
-  return Number.isNaN(date.getTime()) ? '' : date.toLocaleTimeString(places, { timeStyle: 'medium' });
+  const parts = { hour: '2-digit', minute: '2-digit', second: '2-digit' } as const;
+  return Number.isNaN(date.getTime()) ? '' : date.toLocaleTimeString(language === 'en' ? [] : language, parts);
 }
