@@ -272,10 +272,11 @@ $(PACKAGES): requirements/dev.txt requirements/constraints.txt pyproject.toml $(
 	rm -rf $(VENV)/share/jupyter/labextensions/ipyparallel-labextension $(VENV)/etc/jupyter/*/ipyparallel.json
 	@touch $@
 
-$(SYSTEMS): requirements/systems.txt requirements/releases.txt requirements/constraints.txt $(READY)
+$(SYSTEMS): requirements/systems.txt requirements/releases.txt requirements/otter.txt requirements/constraints.txt $(READY)
 	$(BIN)/python $(PIP) -c requirements/constraints.txt -r requirements/systems.txt
 	$(BIN)/python $(PIP) -c requirements/constraints.txt --no-deps llms-from-scratch
 	$(BIN)/python $(PIP) --no-deps -r requirements/releases.txt
+	$(BIN)/python $(PIP) --no-deps --target $(VENV)/otter --upgrade -r requirements/otter.txt
 	@touch $@
 
 # Frameworks beside the environment, which it sees with its torch. Each old release comes into a folder of its own.

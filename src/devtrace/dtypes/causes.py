@@ -94,7 +94,7 @@ def default_dtype_was_set(case: MismatchCase) -> Verdict | None:
 
 def _was_made_by_default(case: MismatchCase) -> bool:
     """Return whether a tensor of no usual dtype was made without being asked, in a program that sets the default."""
-    is_made = case.origin.arrival == ("made" if case.queries.evidence.saw_ops else "given")
+    is_made = case.origin.arrival in (("made",) if case.queries.evidence.saw_ops else ("made", "given"))
     found = case.queries.source_node(case.born) if is_made and case.odd_trait in _NOT_BY_TORCH else None
     return found is not None and "set_default_" in found.source.text
 
