@@ -61,8 +61,8 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     """Record what the block does.
 
     The recording has `.trace` and `.report` when the block has ended. An exception in the block passes through
-    unchanged. `simulate="cuda:2"` gives the block two simulated GPUs. `budget=0.1` is for long loops: repeated work
-    is mostly counted, and recorded only now and then, so the block takes about 10% longer. `save="run.devtrace"`
+    unchanged. `simulate="cuda:2"` gives the block two simulated GPUs. `budget=0.1` is for long loops: it records
+    repeated work only now and then, and counts the rest. The block then takes about 10% longer. `save="run.devtrace"`
     names the file of the trace. In a job, each rank has its own file: run.rank0.devtrace, run.rank1.devtrace.
     `memory=True` also says who held each simulated GPU's memory at its peak.
     """

@@ -69,7 +69,7 @@ class FormatError(DevtraceError):
 
 
 class SimulateError(DevtraceError):
-    """A simulated device cannot exist, cannot do this, or was used after its simulation ended."""
+    """A simulated device does not exist, lacks a feature, or was used after its simulation ended."""
 
 
 class SetupError(DevtraceError):
