@@ -40,7 +40,7 @@ class Blur(nn.Module):
 def test_what_each_step_computes_of_constants_of_the_cpu_is_a_warning() -> None:
     (found,) = warnings(lambda: train(Blur().to(GPU), torch.rand(STEPS, 20, 8)))
     assert (found.rule, found.count) == ("host-to-device-copy", STEPS)
-    assert "is computed on the CPU and copied in each step, from what no step changes" in found.message
+    assert "is computed on the CPU and copied in each step, although its inputs never change" in found.message
     assert found.help == "move what it is computed from to the device once, and compute there"
     assert culprit_of(found).name.endswith(".line")
 

@@ -29,10 +29,10 @@ def test_a_failure_that_nobody_recorded_has_the_same_cause(program: Program, war
 
 REGIONS = TESTS / "dtypes" / "programs" / "autocast" / "regions.py"
 SENTENCES = {
-    "retrieval_left": "An op under `torch.autocast` made it bfloat16, and this op ran outside of that (left in "
-    "regions.py line 18).",
-    "left_for_two_layers": "An op under `torch.autocast` made it bfloat16, and this op ran outside of that (left in "
-    "regions.py line 30).",
+    "retrieval_left": "An op under `torch.autocast` made it bfloat16, and this op runs outside of autocast "
+    "(which ended in regions.py line 18).",
+    "left_for_two_layers": "An op under `torch.autocast` made it bfloat16, and this op runs outside of autocast "
+    "(which ended in regions.py line 30).",
     "switched_off": "An op under `torch.autocast` made it bfloat16; regions.py line 48 switches autocast off for "
     "this op.",
     "memory_in_region": "An op under `torch.autocast` made it bfloat16, and autocast casts nothing for this op.",

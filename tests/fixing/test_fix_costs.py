@@ -110,9 +110,9 @@ def test_a_fix_of_what_grows_is_taken_back_where_the_peak_stays() -> None:
     [
         ((run_with(once(), x=2.0), run_with(cost(9))), "changes values (x)"),
         ((run_with(once(), output="2"), run_with(cost(9))), "changes values (what the program prints)"),
-        ((run_with(cost(9, 2, "")),), "does not make it less"),
-        ((run_with(once(10)),), "does not make it less"),
-        ((ProgramRun("raised", (), "KeyError: 3"),), "ends otherwise: KeyError: 3"),
+        ((run_with(cost(9, 2, "")),), "does not make the count smaller"),
+        ((run_with(once(10)),), "does not make the count smaller"),
+        ((ProgramRun("raised", (), "KeyError: 3"),), "ends differently: KeyError: 3"),
     ],
     ids=["another value", "another output", "as many that need not be", "more in all", "another end"],
 )

@@ -160,7 +160,7 @@ def test_two_traces_of_one_rank_are_not_one_job() -> None:
     with pytest.raises(UsageError) as caught:
         merge([with_rank(training(1), 3), with_rank(training(1), 3)])
     assert str(caught.value) == (
-        "rank-twice: got 2 traces, two of them of rank 3; each is to be of another rank of the same job; "
+        "rank-twice: got 2 traces, two of them of rank 3; each must be of a different rank of the same job; "
         "leave one out, or compare two runs with devtrace.diff."
     )
 

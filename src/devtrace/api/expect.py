@@ -47,11 +47,11 @@ def expect(
 ) -> Expectation | None:
     """Raise DeviceError unless all tensors of the objects are on `device`.
 
-    Without objects, return a context manager and decorator that checks what runs. `device` is "cuda:0", a torch.device,
-    or "cuda", which allows any CUDA device.
+    `device` is "cuda:0", a torch.device, or "cuda" for any CUDA device. Without objects, return a context manager that
+    checks each operation in its block. It also works as a decorator.
 
-    `syncs` and `copies` limit how many a block may make. `peak` limits the block's memory, as in "cuda:0 <= 20GB".
-    It is torch's own count, which begins anew with the block.
+    `syncs` and `copies` limit the number of waits and copies in the block. `peak` limits its memory, for example
+    "cuda:0 <= 20GB". It reads torch's own count, which starts again with the block.
     """
     __tracebackhide__ = True  # pytest shows the test's own line
     if device is None and len(objects) == 1 and type(objects[0]) is str:

@@ -60,11 +60,11 @@ def _notify(what: str, recording: record) -> None:
 class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     """Record what the block does.
 
-    Gives the recording: it has `.trace` and `.report` once the block has ended, also by an exception, which passes
-    through unchanged. `simulate="cuda:2"` gives the block two pretended CUDA devices. `budget=0.1` is for long loops:
-    repeated work is recorded only now and then, and else counted. Recording then takes about a tenth of the time.
-    `save="run.devtrace"` names the file for the trace. In a job, each rank has a file of its own, run.rank0.devtrace
-    and so on. `memory=True` also says who held each simulated device's memory when it was highest.
+    The recording has `.trace` and `.report` when the block has ended. An exception in the block passes through
+    unchanged. `simulate="cuda:2"` gives the block two simulated GPUs. `budget=0.1` is for long loops: it records
+    repeated work only now and then, and counts the rest. The block then takes about 10% longer. `save="run.devtrace"`
+    names the file of the trace. In a job, each rank has its own file: run.rank0.devtrace, run.rank1.devtrace.
+    `memory=True` also says who held each simulated GPU's memory at its peak.
     """
 
     def __init__(

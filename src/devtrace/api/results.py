@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Trace(TraceData):
-    """Everything that one recording saw. A trace does not change after that."""
+    """Record of one run, as tables. A trace never changes."""
 
     case: Case | None = field(default=None, repr=False)
     """What its report was made of."""
@@ -43,9 +43,9 @@ class Trace(TraceData):
         return data if isinstance(data, cls) else cls(**_values(data))
 
     def save(self, path: str | Path, *, source: bool = True, case: bool = False) -> Path:
-        """Write the trace to a file that `devtrace.load` and JupyterLab open; `source=False` leaves your code out.
+        """Write a file that `devtrace.load` and JupyterLab can open. `source=False` leaves your code out.
 
-        With `case=True` the file also has what the report was made of: `devtrace.diagnose` makes it anew from there.
+        With `case=True` the file also has the data behind the report, so that `devtrace.diagnose` can make it again.
         """
         from devtrace.trace.format import save
         from devtrace.trace.subset import without_source
@@ -77,7 +77,7 @@ class Trace(TraceData):
 
 @dataclass(frozen=True)
 class Report(ReportData):
-    """Findings and ledger of one trace."""
+    """Findings of one trace, and counts for each of its lines."""
 
     trace: Trace
 
@@ -95,13 +95,13 @@ class Report(ReportData):
         return text(self)
 
     def to_html(self, path: str | Path) -> Path:
-        """Write one file with all views, which opens offline."""
+        """Write one html file that has all views and opens offline."""
         from devtrace.report.page import to_html
 
         return to_html(self, path)
 
     def figure(self, kind: str, theme: Literal["light", "dark"] = "light") -> Figure:
-        """A plotly Figure; `kind` is "devices", "dtypes", "copies", "modules" or "memory"."""
+        """Return a plotly Figure; `kind` is "devices", "dtypes", "copies", "modules" or "memory"."""
         drawn: Figure = need("figure", "plotly")(self.trace, kind, theme)
         return drawn
 
@@ -128,9 +128,9 @@ class Report(ReportData):
 
 
 def diagnose(trace: TraceData, snapshot: Snapshot | None = None) -> Report:
-    """Make the report of a trace, which then keeps it. For a saved case it is made again.
+    """Return the report of a trace. A second call returns the same report. For a saved case, make the report again.
 
-    `snapshot` has what was there when the program ended; with it, names are the user's own.
+    `snapshot` has the program's variables at its end. With it, the report names tensors as the program does.
     """
     from devtrace.diagnosis import diagnose as diagnosis
     from devtrace.diagnosis.saved_case import Case
@@ -158,7 +158,7 @@ def with_note(report: Report, note: str) -> Report:
 
 
 def load(*files: str | Path) -> Trace:
-    """Read a saved trace. Several files, the ranks of one job, become one trace with lanes for each rank."""
+    """Read a saved trace. From the files of a job's ranks, make one trace that has all ranks."""
     from devtrace.diagnosis.saved_case import of_json
     from devtrace.trace import format
 

@@ -24,7 +24,7 @@ MOST_OPS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A span of source: in a cell when `cell` is its execution count, else in a file."""
+    """A piece of source, in a file or in a notebook cell. For a cell, `cell` is its execution count."""
 
     file: str
     line: int
@@ -46,10 +46,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of source that mends a finding: the lines `before`, which begin at `line`, become the lines `after`.
+    """A fix in the source: replace the lines `before`, which begin at `line`, by the lines `after`.
 
-    With an empty `before`, `after` becomes new lines below `line`, and line 0 is the top. The grade is "not tried" if
-    nobody ran the edit. Otherwise it is "proven" or "tried", and `Finding.proof` says what was compared.
+    If `before` is empty, insert `after` below `line`; below line 0 is the top. The grade is "not tried" if nobody has
+    run the edit. Otherwise it is "proven" or "tried", and `Finding.proof` says what was compared.
     """
 
     file: str
@@ -70,7 +70,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """A tensor, or a generator, on the wrong device."""
+    """A tensor, or a random generator, on the wrong device."""
 
     name: str
     names: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One rule's result at one site."""
+    """A problem that a rule found at one line: an error, a warning or a note."""
 
     rule: str  # a RuleSlug, or the slug of another package's rule
     severity: Severity

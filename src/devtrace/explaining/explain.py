@@ -23,9 +23,9 @@ from devtrace.words.errors import expect_kind, named
 
 @no_collecting()
 def explain(error: BaseException | None = None) -> Report:
-    """Explain an error. Without one, explain the error that is being handled, or else the last that was shown.
+    """Explain an error. Without an argument, explain the error of this `except` block, or the last error shown.
 
-    The report of an error that is not about devices has no finding.
+    If the error is not about devices or dtypes, the report has no finding.
     """
     expect_kind("explain", error, BaseException, NoneType, error="wrong-argument.error")
     error = (sys.exc_info()[1] or last_shown()) if error is None else error

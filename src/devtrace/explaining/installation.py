@@ -32,7 +32,7 @@ _on: Final = threading.Event()
 
 
 def install() -> None:
-    """Explain the device errors that end this program, a thread or a task. In IPython, `%load_ext devtrace` does so."""
+    """Explain each device error that ends this program, a thread or a task. In IPython, use `%load_ext devtrace`."""
     need_torch()
     shell = _shell()
     if shell is not None:

@@ -41,9 +41,9 @@ Key = tuple[str, ...]
 
 
 def diff(before: Given, after: Given, names: tuple[str, str] | None = None) -> Comparison:
-    """Compare two traces, files of them or, in a notebook, names or numbers of traced cells, under these names.
+    """Compare two runs, each given as a trace, a report or a file. In a notebook, the name of a traced cell works too.
 
-    Where one of them failed, the failure explains what it did less than the other: that is no change of its own.
+    `names` gives the two runs their names in the result. Work that a failed run did not reach is left out.
     """
     first, second = _report(before), _report(after)
     sides = _Sides(first, second)

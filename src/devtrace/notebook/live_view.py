@@ -51,7 +51,7 @@ _SCRIPT: Final = STATIC / "live.js"
 
 
 class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
-    """Shows every recording of this process while it runs, until `close()`."""
+    """Show every recording of this process while it runs. `close()` stops it."""
 
     _model_name = Unicode("DevtraceLiveModel").tag(sync=True)
     _model_module = Unicode(_MODULE).tag(sync=True)

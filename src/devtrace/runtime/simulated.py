@@ -23,11 +23,11 @@ class Simulation(AbstractContextManager[Any, None], Protocol):
 
 
 def simulate(devices: str | int, *, force: bool = False, one_device: bool = False) -> Simulation:
-    """Pretend that this machine has CUDA devices, "cuda:2" or 2 of them, named cuda:0 and cuda:1.
+    """Pretend that this machine has CUDA devices: "cuda:2" or 2 gives two, cuda:0 and cuda:1.
 
-    "cuda:2,24GB" gives each so much memory. A context manager, with start() and stop() for a whole process. With
-    `one_device` they are all one memory, the CPU's too, and nothing is refused for devices: a program with a device
-    bug runs, with the values that were meant.
+    "cuda:2,24GB" gives each of them 24 GB of memory. Use it in a `with` statement, or call start() and stop() for a
+    whole process. `force` simulates even on a machine with a GPU. With `one_device`, all devices and the CPU are one
+    memory, and no mix of devices is refused. A program with a device bug then computes what its author meant.
     """
     kind = find("devices", "cuda")
     if kind is None:

@@ -183,7 +183,7 @@ class TraceData:
     _tables: dict[str, Table[Any]] = field(default_factory=dict, repr=False, init=False)
 
     def string_id(self, text: str) -> int:
-        """Return the index of a text among the strings; -1 for a text that the trace does not contain."""
+        """Return the index of a text among the strings, or -1 if the trace does not contain the text."""
         return self.strings.index(text) if text in self.strings else -1
 
     def table(self, name: str) -> Table[Any]:
@@ -192,7 +192,7 @@ class TraceData:
         return self._tables[name]
 
     def forget_tables(self) -> None:
-        """Let go of the tables that were asked for, each of which refers to the trace: columns then end with it."""
+        """Drop the tables that were built so far, so that the columns are freed together with the trace."""
         self._tables.clear()
 
     ops = _Named(rows.Op)

@@ -17,7 +17,7 @@ MOST_TENSORS: Final = 20
 
 
 class DevtraceError(Exception):
-    """An error of devtrace's own; never raised into a traced program."""
+    """An error in the use of devtrace. devtrace never raises it inside a traced program."""
 
     def __init__(self, slug: str, got: str, expected: str, do: str) -> None:
         super().__init__(slug, got, expected, do)
@@ -48,7 +48,7 @@ def named(fault: BaseException) -> str:
 
 
 class DeviceError(DevtraceError):
-    """`devtrace.expect` found tensors on another device than the one expected; `tensors` are all of them."""
+    """`devtrace.expect` failed. `tensors` lists every tensor that is on another device than expected."""
 
     tensors: tuple[Any, ...] = ()
 
@@ -65,19 +65,19 @@ class DeviceError(DevtraceError):
 
 
 class FormatError(DevtraceError):
-    """A trace that is foreign, damaged or newer than this devtrace."""
+    """A file is no trace, or is damaged, or was written by a newer devtrace."""
 
 
 class SimulateError(DevtraceError):
-    """A simulated device that cannot exist, or was used outside its simulation."""
+    """A simulated device does not exist, lacks a feature, or was used after its simulation ended."""
 
 
 class SetupError(DevtraceError):
-    """An environment without torch, or with a torch, Python or JupyterLab too old for devtrace."""
+    """Torch is missing, or torch, Python or JupyterLab is too old for devtrace."""
 
 
 class UsageError(DevtraceError):
-    """A magic, a command or a function called with arguments it does not take."""
+    """A magic, a command or a function got an argument that it does not take."""
 
 
 def expect_kind(call: str, given: object, *kinds: type, error: str) -> None:

@@ -62,7 +62,7 @@ def a_parameter_that_waits_elsewhere() -> None:
 
 def test_a_part_that_left_the_device_of_its_hook_goes_back_alone() -> None:
     found = report_of(a_part_that_left_its_hooks_device, simulate="cuda:2").findings[0]
-    assert "A hook of accelerate brings what `net.head` is given to cuda:1." in found.message
+    assert "A hook of accelerate moves the inputs of `net.head` to cuda:1." in found.message
     assert not [line for line in edits_of(found) if line.startswith("net.to(")]
     assert 'net.head.to("cuda:1")' in found.help
 
@@ -86,7 +86,7 @@ def test_where_a_module_computes_with_parts_of_two_devices_what_the_first_gave_i
 
 def test_a_parameter_whose_data_a_hook_has_is_read_while_its_module_runs() -> None:
     found = report_of(a_parameter_that_waits_elsewhere, simulate="cuda:2").findings[0]
-    assert "The weights of `net.head` wait on meta: a hook takes them to where they compute in a call" in found.message
+    assert "The weights of `net.head` wait on meta: a hook moves them only during a call" in found.message
     assert found.help == "call `net.head(...)`, whose hook brings the weights, or compute this in its own forward"
     assert not found.edits
 
