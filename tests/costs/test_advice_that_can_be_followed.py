@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from costs import GPU, train, warnings
+from costs import GPU, train, warnings, warns
+from failing import Text
 
 Each = Callable[[torch.Tensor], torch.Tensor]
 
@@ -123,21 +124,17 @@ PLATEAUS: dict[int, torch.optim.lr_scheduler.ReduceLROnPlateau] = {}
 
 
 @pytest.mark.parametrize("set_rate", [_rate_of_groups, _rate_on_a_plateau, _rate_by_a_function])
+@warns(message=Text("to set a learning rate"), help="set it every N steps, or once an epoch")
 def test_a_learning_rate_is_to_be_set_less_often(
     set_rate: Callable[[torch.optim.Optimizer, torch.Tensor], None],
 ) -> None:
-    def program() -> None:
-        net = nn.Linear(8, 8).to(GPU)
-        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        for x in torch.rand(12, 16, 8, device=GPU):
-            loss = net(x).square().mean()
-            loss.backward()
-            set_rate(optimizer, loss.detach())
-            optimizer.step()
-
-    (found,) = warnings(program)
-    assert "to set a learning rate" in found.message
-    assert found.help == "set it every N steps, or once an epoch"
+    net = nn.Linear(8, 8).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x in torch.rand(12, 16, 8, device=GPU):
+        loss = net(x).square().mean()
+        loss.backward()
+        set_rate(optimizer, loss.detach())
+        optimizer.step()
 
 
 # Elements that are read one by one.

@@ -66,6 +66,21 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
             #1> loss = loss + torch.where(seen, each, 0).sum() / seen.sum()
         """
     },
+    "host-sync.to-check.help": {
+        "line": """
+            drawn = torch.distributions.Normal(out.mean(), 1.0)  # 1
+            #1> drawn = torch.distributions.Normal(out.mean(), 1.0, validate_args=False)
+            loss = loss + drawn.mean.square()
+        """
+    },
+    "host-sync.to-add-up.help": {
+        "line": """
+            size = sum(p.detach().abs().max().item() for p in net.parameters())  # 1
+            #1> size = torch.stack([p.detach().abs().max() for p in net.parameters()]).sum()
+            if step % 9 == 8 and size > 1e6:
+                break
+        """
+    },
     "host-sync.to-write.help": {
         "line": """
             text = f"{step}: {loss:.3f}"  # 1

@@ -185,27 +185,21 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "elementwise"
 
 
+@warns(
+    rule="host-sync",
+    count=80,
+    message=Text("one element of `row` at a time"),
+    help=Text("change it in a copy of your own, and report it there"),
+)
 def test_a_package_that_reads_elements_one_by_one_is_a_warning_without_training(package: str) -> None:
-    def program() -> None:
-        module = __import__(package)
-        scores = torch.rand(10, 8, device=GPU) + 1
-        module.clusters(scores, 0.5)
-
-    (found,) = warnings(program)
-    assert (found.rule, found.count) == ("host-sync", 80)
-    assert "one element of `row` at a time" in found.message
-    assert found.help.endswith("change it in a copy of your own, and report it there")
+    __import__(package).clusters(torch.rand(10, 8, device=GPU) + 1, 0.5)
 
 
+@warns(rule="host-sync", count=20, help=Text("make the text only where it is printed or raised"))
 def test_text_that_a_package_makes_of_a_tensor_for_nobody_is_a_warning(package: str) -> None:
-    def program() -> None:
-        module, net = __import__(package), nn.Linear(4, 4).to(GPU)
-        for _ in range(20):
-            net(module.checked(torch.rand(4, device=GPU)))
-
-    (found,) = warnings(program)
-    assert (found.rule, found.count) == ("host-sync", 20)
-    assert "make the text only where it is printed or raised" in found.help
+    module, net = __import__(package), nn.Linear(4, 4).to(GPU)
+    for _ in range(20):
+        net(module.checked(torch.rand(4, device=GPU)))
 
 
 # What advice names.

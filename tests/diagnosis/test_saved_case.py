@@ -47,6 +47,13 @@ def test_a_case_of_each_kind_that_an_older_devtrace_saved_is_diagnosed_as_then()
         jsonschema.validate(json.loads(file.read_text()), trace_schema.schema())
 
 
+@pytest.mark.parametrize("file", sorted((KEPT / "strangers").glob("*.devtrace")), ids=lambda file: str(file.stem))
+def test_a_strangers_case_has_the_report_and_the_edits_that_are_beside_it(file: Path) -> None:
+    report = devtrace.diagnose(devtrace.load(file))
+    edits = [edit.after for finding in report.findings for edit in finding.edits]
+    assert "\n".join([str(report), *edits, ""]) == file.with_suffix(".txt").read_text()
+
+
 def test_a_case_is_diagnosed_in_the_language_of_its_reader() -> None:
     expected = PROGRAMS["recorded"].with_name("report.zh.txt")
     assert read_alone(KEPT / "recorded.devtrace", language="zh").strip() == expected.read_text().strip()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec
 
 import torch
 from torch import nn
@@ -19,6 +19,7 @@ from devtrace.diagnosis.findings import Finding
 from failing import assert_tells
 
 GPU = "cuda:0"
+P = ParamSpec("P")
 
 
 def descend(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
@@ -51,23 +52,23 @@ def warnings(program: Callable[[], object]) -> list[Finding]:
     return [finding for finding in findings(program) if finding.severity != "note"]
 
 
-def healthy(program: Callable[[], object]) -> Callable[[], None]:
+def healthy(program: Callable[P, object]) -> Callable[P, None]:
     """Return the test that a program hears no warning."""
 
     @functools.wraps(program)
-    def test() -> None:
-        assert warnings(program) == []
+    def test(*args: P.args, **kwargs: P.kwargs) -> None:
+        assert warnings(lambda: program(*args, **kwargs)) == []
 
     return test
 
 
-def warns(**expected: Any) -> Callable[[Callable[[], object]], Callable[[], None]]:
+def warns(**expected: Any) -> Callable[[Callable[P, object]], Callable[P, None]]:
     """Make of a program the test that it hears one warning, which tells what is expected."""
 
-    def test_of(program: Callable[[], object]) -> Callable[[], None]:
+    def test_of(program: Callable[P, object]) -> Callable[P, None]:
         @functools.wraps(program)
-        def test() -> None:
-            (warning,) = warnings(program)
+        def test(*args: P.args, **kwargs: P.kwargs) -> None:
+            (warning,) = warnings(lambda: program(*args, **kwargs))
             assert_tells(warning, **expected)
 
         return test

@@ -50,7 +50,7 @@ _PRINTS: Final = ("print", "write", "debug", "info", "warning", "log")
 
 def is_needless(cost: Cost) -> bool:
     """Return whether the waits of a line are of each step, and nothing needs them then."""
-    has_argument = cost.is_of_the_user and lacks_argument(cost)
+    has_argument = cost.is_of_the_user and (lacks_argument(cost) or is_checked(cost))
     if is_asked_for(cost.queries, cost.ops[0]) or not (has_argument or is_of_the_line(cost)):
         return False
     # A function of torch's may have a loop of its own: nothing of `torch.lobpcg(x)` says that it reads.
@@ -62,7 +62,8 @@ def is_needless(cost: Cost) -> bool:
     needed = (is_a_choice, _was_read_before, _is_for_the_host)
     if any(is_often(test, cost) for test in needed) or comes_back(cost.found):
         return False
-    trains_in_it = cost.pace.trains and cost.count <= cost.pace.steps  # more often it is a loop within a step
+    # More often it is a loop within a step: that may be what the value decides.
+    trains_in_it = cost.pace.trains and (cost.count <= cost.pace.steps or is_summed_at_once(cost))
     is_spared = trains_in_it or not decides_the_loop(cost.found)
     return is_spared and not (cost.queries.package(cost.line) and _is_needed_by_the_package(cost))
 
@@ -213,6 +214,15 @@ def lacks_argument(cost: Cost) -> bool:
     return {None, "is_causal"}.isdisjoint(word.arg for word in cost.node.keywords)
 
 
+def is_checked(cost: Cost) -> bool:
+    """Return whether a distribution looks at its parameters, for want of `validate_args=False`."""
+    name = full_name(cost.node.func, cost.found.source) if isinstance(cost.node, ast.Call) else ""
+    is_made = name.startswith("torch.distributions.") and called_name(cost.node)[0].isupper()
+    given = {word.arg for word in getattr(cost.node, "keywords", ())}
+    is_asked = "_local_scalar_dense" in cost.queries.op_name(cost.ops[0])
+    return is_made and is_asked and given.isdisjoint((None, "validate_args"))
+
+
 def takes_number(cost: Cost) -> dict[str, str] | None:
     """Find a call that reads its own argument, for which torch needs a number: `x.add_(y, alpha=rate)`."""
     queries, op = cost.queries, cost.ops[0]
@@ -259,6 +269,12 @@ def _first_path(cost: Cost) -> str:
 
 def is_added(cost: Cost) -> bool:
     return updated(cost.found.statement) is not None and not gathered_in(cost.found)
+
+
+def is_summed_at_once(cost: Cost) -> bool:
+    """Return whether a line reads several numbers to add them up: `sum(p.norm().item() for p in net.parameters())`."""
+    around = [called_name(each) for each in cost.found.source.ancestors(cost.node) if each is not cost.found.statement]
+    return "sum" in around and isinstance(next(rounds(cost.found.source, cost.node), None), ast.comprehension)
 
 
 def function(cost: Cost) -> dict[str, str]:

@@ -121,7 +121,7 @@ def was_materialized(queries: TraceQueries, row: TensorId) -> bool:
 def is_factory_without(by: Trait, call: ast.Call, source: Source) -> bool:
     """Return whether a call is of a factory as `torch.zeros(n)` is, without a device= or dtype=."""
     module, _, name = full_name(call.func, source).rpartition(".")
-    return module == "torch" and name in MAKES and keyword(call, by.name) is None
+    return module == "torch" and name in MAKES and {None, by.name}.isdisjoint(word.arg for word in call.keywords)
 
 
 def is_of_an_array(queries: TraceQueries, origin: Origin) -> bool:

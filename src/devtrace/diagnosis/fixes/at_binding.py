@@ -190,12 +190,16 @@ def _bound(case: MismatchCase, names: list[AccessPath]) -> Iterator[tuple[Access
 
 
 def _given_together(case: MismatchCase, name: AccessPath, frame: FailingFrame, anchor: Anchor) -> list[AccessPath]:
-    """Return a variable with those of its statement that stayed behind too, if only computations read them."""
+    """Return a variable with those of its statement that stayed behind too, if only computations read them.
+
+    Where an op takes no such dtype at all, another tensor is meant to have it: only a part of the same one goes along.
+    """
     found = [name]
     for other in dict.fromkeys(assigned_names(*(each.node for each in targets(anchor.statement)))):
         row = case.odd_row(frame.variables.get(other))
         read = reads(anchor.node if anchor.kind == "top" else frame.body, other)
-        if row is None or case.queries.dims[row] == 0 or not read or other == name.text:
+        is_apart = row is None or (case.mismatch.of != "inputs" and case.queries.base(row) != case.base)
+        if row is None or is_apart or case.queries.dims[row] == 0 or not read or other == name.text:
             continue
         if all(is_combined(node, frame.source) for node in read):
             paths = case.moment.names(row)

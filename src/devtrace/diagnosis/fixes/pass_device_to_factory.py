@@ -53,12 +53,13 @@ def _factory_call(found: SourceNode, by: Trait) -> ast.Call | None:
 
 
 def _makes_no_such(case: MismatchCase, call: ast.Call) -> bool:
-    """Return whether an argument cannot help: the result can have no other dtype.
+    """Return whether an argument cannot help: the result can have no other dtype, or `**options` may have it too.
 
     Nor does it help an op that refuses a dtype as such, `1 - mask`, if the factory's result is only a source.
     """
     is_of_another = case.mismatch.of != "inputs" and case.queries.base(case.odd_tensor) != case.base
-    return is_of_another or not case.queries.by.may_be_made_by(called_name(call), case.expected_trait)
+    is_of_options = any(word.arg is None for word in call.keywords) and keyword(call, case.queries.by.name) is None
+    return is_of_another or is_of_options or not case.queries.by.may_be_made_by(called_name(call), case.expected_trait)
 
 
 def _without_device(by: Trait, statement: ast.stmt, call: ast.Call, source: Source) -> list[ast.Call]:

@@ -11,7 +11,7 @@ say (`fixing/rounds.py`).
 """
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from devtrace.diagnosis.edits import Edited
@@ -25,7 +25,7 @@ from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.source import kinds
 from devtrace.source.defuse import bindings, gone_through, is_bound, is_written, statements, values_given
 from devtrace.source.matching import called_name, chain, is_given, is_read, is_step, match_code, only, variable
-from devtrace.source.object_walk import registered
+from devtrace.source.object_walk import items_of, registered
 from devtrace.source.parsing import Source, Span, parameters
 from devtrace.source.safe_values import MISSING, Scope, evaluate
 from devtrace.source.vocabulary import is_move
@@ -60,13 +60,22 @@ def unwritable(moment: FailingMoment, edit: Edit, since: OpId) -> str:
     if any(_moves_later(moment, each, since) for each in modules):
         return "the device that it reads is another one yet"
     moves = moment.queries.move_methods
-    found = (match_code("$target = $x.$move(...)", statement) for statement in edited.statements())
-    targets = [each["target"] for each in found if each is not None and each["move"] in moves]
-    if any(kinds.is_trained_leaf(evaluate(target, Scope(running, namespace))) for target in targets):
+    targets = [each.targets[0] for each in only(ast.Assign, edited.statements()) if _is_moved(each.value, moves)]
+    replaced = [evaluate(target, Scope(running, namespace)) for target in targets]
+    if any(kinds.is_trained_leaf(each) for value in replaced for each in (value, *items_of(value))):
         return "an optimizer would refuse the moved copy of a leaf that it trains"
     if not edit.before and any(_is_set_below(target, edited.source) for target in targets):
         return "a later line sets it anew"
     return "a line below changes the moved copy, and not what is kept" if _changes_a_copy(edited) else ""
+
+
+def _is_moved(code: ast.expr, moves: Container[str]) -> bool:
+    """Return whether code is `x.to(device)` or `[each.to(device) for each in xs]`."""
+    match code:
+        case ast.ListComp(elt=element) | ast.DictComp(value=element):
+            return _is_moved(element, moves)
+    found = match_code("$x.$move(...)", code)
+    return found is not None and found["move"] in moves
 
 
 def _moves_later(moment: FailingMoment, module: Any, since: OpId) -> bool:

@@ -6,7 +6,7 @@ A live frame's variable has its last value. Where an earlier line is read, `x = 
 import ast
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -227,17 +227,17 @@ def _of_comprehension(node: ast.AST, name: str, activation: Activation) -> tuple
 
 
 def _element(reader: Reader, iterated: ast.expr, position: Any, activation: Activation) -> Value | None:
-    """Return the first readable element of an iterable."""
+    """Return the first readable element of an iterable, or None if the elements are not alike."""
     iterated, position = unpacked(iterated, position)
     value = reader.see(iterated, activation)
+    items: Iterable[Value | None] = [reader.part(value, (0,), iterated, activation)]
     if isinstance(value, KnownValue):
-        first = next(iter(contents(value.value)), None)
-        value = reader.value(first) if first is not None else None
+        items = map(reader.value, islice(contents(value.value), 1))
     elif isinstance(value, Several):
-        value = next((item for item in value.items if item is not None), None)
-    else:
-        value = reader.part(value, (0,), iterated, activation)
-    return reader.part(value, position, iterated, activation)
+        items = value.items
+    found = [part for item in items if (part := reader.part(item, position, iterated, activation)) is not None]
+    kinds = {(each.device, each.dtype) for each in found if isinstance(each, TensorValue)}
+    return found[0] if found and len(kinds) < 2 else None
 
 
 def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Activation) -> Iterator[Definition]:
