@@ -48,7 +48,7 @@ def is_kept_in_list(cost: Cost) -> Names | None:
         return None
     outer = [each for each in found.loops if each is not loop and each in found.source.ancestors(loop)]
     # In an outer loop the next round would append tensors to numbers.
-    is_new = all(each in found.source.ancestors(start) for each in outer)  # type: ignore[arg-type]
+    is_new = all(each in found.source.ancestors(start) for each in outer)
     return {"kept": read[1], "list": name, "loop": loop} if is_new else None
 
 

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Final, Literal, Self
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.defuse import LOOPS, binds, loops_around, path_of, paths_in, read_first, statements, targets
 from devtrace.source.matching import (
@@ -157,11 +157,11 @@ def being_made(queries: TraceQueries) -> tuple[str, Keeper] | None:
     in_generator = False
     for row, frame in queries.frames:
         found = queries.source_node(row)
-        if found is None:
+        if found is NOWHERE:
             continue
-        source, node, statement = found.source, found.node, found.source.statement(found.node)
+        source, node, statement = found.source, found.node, found.statement
         parts = [each for each in source.ancestors(node) if hasattr(each, "generators")]
-        if statement is not None and (parts or (in_generator and not isinstance(statement, LOOPS))):
+        if parts or (in_generator and not isinstance(statement, LOOPS)):
             code = parts[0] if parts else node
             value: Any = getattr(code, "elt", None) or getattr(code, "value", None) or node
             path = next(filter(None, (path_of(x) for each in targets(statement) for x in chain(each.node))), "")

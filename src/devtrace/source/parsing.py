@@ -121,22 +121,21 @@ class Source:
         blocks = (getattr(parent, name, None) for name in ("body", "orelse", "finalbody"))
         return next((each for each in blocks if isinstance(each, list) and statement in each), [])
 
-    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+    def ancestors(self, node: ast.AST | None) -> Iterator[ast.AST]:
         """Yield the node itself, then each node around it, out to the module."""
-        current: ast.AST | None = node
-        while current is not None:
-            yield current
-            current = self.parent(current)
+        while node is not None:
+            yield node
+            node = self.parent(node)
 
     def below(self, node: ast.AST, top: ast.AST) -> Iterator[ast.AST]:
         """Yield the node itself, then each node around it, as long as it is not another one."""
         return takewhile(lambda each: each is not top, self.ancestors(node))
 
-    def statement(self, node: ast.AST) -> ast.stmt | None:
+    def statement(self, node: ast.AST | None) -> ast.stmt | None:
         """Return the innermost statement around a node."""
         return self.nearest(ast.stmt, node)
 
-    def nearest(self, kind: type[N], node: ast.AST) -> N | None:
+    def nearest(self, kind: type[N], node: ast.AST | None) -> N | None:
         """Return a node itself, or the first around it, that is of a kind."""
         return next((outer for outer in self.ancestors(node) if isinstance(outer, kind)), None)
 

@@ -10,7 +10,7 @@ from devtrace.diagnosis.evidence.asked_devices import MOST_STEPS, AskedDevice, g
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import AskedAtRest, MismatchCase, Verdict
 from devtrace.diagnosis.evidence.origins import device_given
-from devtrace.diagnosis.evidence.trace_queries import META, SourceNode
+from devtrace.diagnosis.evidence.trace_queries import META, NOWHERE, SourceNode
 from devtrace.source.kinds import device_named_by
 from devtrace.source.matching import called_name, nodes_of
 from devtrace.source.safe_values import Scope, values
@@ -24,17 +24,17 @@ def weights_wait_elsewhere(case: MismatchCase) -> Verdict | None:
         if not hook.stay and (case.odd_trait == META or hook.device == case.expected_trait):
             return Verdict("asked-at-rest", case.born, name, module)
     made = _made(case)
-    given = device_given(made, case.queries.by) if made is not None else None
-    return _asked(case, made, given) if made is not None and given is not None else None
+    given = device_given(made, case.queries.by)
+    return _asked(case, made, given) if given is not None else None
 
 
-def _made(case: MismatchCase) -> SourceNode | None:
+def _made(case: MismatchCase) -> SourceNode:
     """Return the code that made the tensor; where nobody saw that, the line that gave it its name."""
     made, frame = case.queries.op_node(case.origin.op), case.frame_of(case.name)
-    if made is not None or frame is None or case.name is None:
+    if made is not NOWHERE or frame is None or case.name is None:
         return made
     bound = [each for each in frame.bindings(case.name.text) if each is not frame.source_node.statement]
-    return SourceNode(frame.code, bound[-1], bound[-1]) if bound else None
+    return SourceNode(frame.code, bound[-1], bound[-1]) if bound else NOWHERE
 
 
 def _asked(case: MismatchCase, made: SourceNode, given: ast.expr) -> Verdict | None:

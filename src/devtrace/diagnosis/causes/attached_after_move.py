@@ -50,6 +50,5 @@ def _attached_part(case: MismatchCase, verdict: Verdict) -> str:
 def _is_given_by_a_method(case: MismatchCase, name: AccessPath) -> bool:
     """Return whether `self.pe = table(n)` made it in another method than the constructor: the layer was there."""
     found = case.queries.source_node(case.born)
-    function = getattr(found.function, "name", "__init__") if found is not None else "__init__"
-    given = (target.node for target in targets(found.statement)) if found is not None else ()
-    return function != "__init__" and any(path_of(each).endswith(f".{name.last.key}") for each in given)
+    function, given = getattr(found.function, "name", "__init__"), targets(found.statement)
+    return function != "__init__" and any(path_of(each.node).endswith(f".{name.last.key}") for each in given)

@@ -89,8 +89,8 @@ def _is_of_a_module(queries: TraceQueries, function: str) -> bool:
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:
     found = case.queries.source_node(case.queries.born(case.origin.row))
-    call = factory_call(found) if found is not None else None
-    if found is None or call is None:
+    call = factory_call(found)
+    if call is None:
         return sentence("created-without-device.reason-unnamed", odd=case.odd_trait)
     factory = f"{found.source.segment(call.func)}(...)"
     return sentence("created-without-device.reason", call=factory, odd=case.odd_trait)

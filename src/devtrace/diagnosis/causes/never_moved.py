@@ -3,6 +3,7 @@
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, move_of_its_parameter, owned
 from devtrace.diagnosis.evidence.missed_moves import Ownership, dropped_results, move_of_a_neighbour, moves_of_lineage
 from devtrace.diagnosis.evidence.origins import find_origin
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE
 from devtrace.diagnosis.findings import Site
 from devtrace.source.matching import alone, called_names, match_code
 from devtrace.words.catalogue import sentence
@@ -36,8 +37,8 @@ def it_was_computed_from_what_stayed(case: MismatchCase) -> Verdict | None:
 def nobody_kept_the_moved_copy(case: MismatchCase) -> Verdict | None:
     """A line is `x.to(device)` alone: it returns the moved copy and leaves x."""
     move = next(moves_of_lineage(case), None)
-    found = case.queries.source_node(move.site) if move is not None else None
-    if found is None or alone(found.statement) is not found.node:
+    found = case.queries.source_node(move.site) if move is not None else NOWHERE
+    if alone(found.statement) is not found.node:
         return None
     return Verdict("never-moved", case.born, case.name, move=move, dropped=True)
 
@@ -57,8 +58,7 @@ def nothing_moved_it(case: MismatchCase) -> Verdict | None:
 
 
 def _came_from_numpy_past_the_default_device(case: MismatchCase) -> bool:
-    found = case.queries.source_node(case.born)
-    if found is None or called_names(found.node).isdisjoint(case.queries.by.past_default):
+    if called_names(case.queries.source_node(case.born).node).isdisjoint(case.queries.by.past_default):
         return False
     others = (row for row in case.queries.inputs(case.op) if case.is_expected(row))
     return any(find_origin(case.queries, row).arrival == "made" for row in others)
@@ -83,8 +83,8 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
 def _moved_neighbour(case: MismatchCase, verdict: Verdict) -> tuple[Site, str] | None:
     """Return the line that moved the tensor's neighbour, and the neighbour's code: `x` of `x = x.to(device)`."""
     found = case.queries.source_node(verdict.moved)
-    moved = match_code("$x.to(...)", found.node) or match_code("$x.cuda(...)", found.node) if found else None
-    if found is None or moved is None or verdict.name is None:
+    moved = match_code("$x.to(...)", found.node) or match_code("$x.cuda(...)", found.node)
+    if moved is None or verdict.name is None:
         return None
     neighbour = found.source.segment(moved["x"])
     return (found.code.site, neighbour) if neighbour and neighbour != verdict.name.text else None

@@ -4,6 +4,7 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, pas
 from devtrace.diagnosis.evidence.missed_moves import Ownership, PassingMove, move_of_the_original, moves_of_lineage
 from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.source_text import bound_above
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE
 from devtrace.source.defuse import paths_in
 from devtrace.trace.ids import NO_TENSOR
 from devtrace.words.catalogue import sentence
@@ -20,8 +21,8 @@ def owner_was_made_of_what_moved_below(case: MismatchCase, owner: Ownership) -> 
         return None
     kind, root = type(owner.module.last.value).__name__, owner.name.texts[0]
     for move in case.queries.trace.moves:
-        found = case.queries.own_node(move.site.id) if move.op < 0 and move.site is not None else None
-        made = bound_above(found, root) if found is not None and str(move.device) == case.expected_trait else None
+        found = case.queries.own_node(move.site.id) if move.op < 0 and move.site is not None else NOWHERE
+        made = bound_above(found, root) if str(move.device) == case.expected_trait else None
         if made is not None and move.module.type == kind and move.module.path in paths_in(made) - {root}:
             missed = Move(move.op, move.site.id, NO_TENSOR, NO_TENSOR)
             return Verdict("stale-copy", case.born, owner.name, owner.module, missed, certainty="inferred")

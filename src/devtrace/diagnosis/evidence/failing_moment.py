@@ -73,7 +73,7 @@ class FailingMoment:
         if not ARE_LOST:
             return [{} for _ in self.frames]
         nodes = (self.queries.source_node(site) for site, _ in self.queries.frames)
-        ats = ((found.source, found.node) if found is not None else (None, None) for found in nodes)
+        ats = ((found.source, found.node) for found in nodes)
         below = [None, *self.frames]
         around = zip(self.frames, ats, below, strict=False)
         return [lost_variables(frame, at, inner, self.trait_of) for frame, at, inner in around]

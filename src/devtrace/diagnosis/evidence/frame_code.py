@@ -12,7 +12,7 @@ from typing import Any
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.source_text import stays_there
-from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, SourceNode
 from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.source import defuse, kinds
 from devtrace.source.defuse import was_passed_by
@@ -58,7 +58,7 @@ class FailingFrame:
         if not 0 <= number < len(moment.frames):
             return None
         found = moment.queries.source_node(moment.queries.frame_sites[number])
-        return cls(moment, number, expected_trait, found) if found is not None else None
+        return cls(moment, number, expected_trait, found) if found is not NOWHERE else None
 
     @classmethod
     def all_of(cls, moment: FailingMoment, expected_trait: str, *, to_read: bool = False) -> list[FailingFrame]:
@@ -279,7 +279,7 @@ class FailingFrame:
         """Return the expression of the failing statement that made the tensor."""
         queries = self.moment.queries
         made = queries.op_node(queries.producer(row))
-        if made is None or made.statement is not self.source_node.statement or made.node is self.source_node.node:
+        if made.statement is not self.source_node.statement or made.node is self.source_node.node:
             return None  # a call within which the op failed, too
         return next(only(ast.expr, [made.node]), None)
 

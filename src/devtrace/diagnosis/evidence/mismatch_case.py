@@ -154,8 +154,7 @@ class MismatchCase(Subject):
         """False if it was made as it was registered: by a torch layer's constructor, or a factory on the same line."""
         if not self.was_registered_late or self.queries.evidence.registered_late(self.base)[1]:
             return False
-        found = self.queries.source_node(super().born)
-        return found is None or called_names(found.statement).isdisjoint(MAKES)
+        return called_names(self.queries.source_node(super().born).statement).isdisjoint(MAKES)
 
     @property
     def in_a_replica(self) -> bool:

@@ -237,15 +237,13 @@ def move_of_a_neighbour(subject: Subject) -> Move | None:
         return None
     for neighbour in subject.moment.siblings(subject.names):
         row = subject.moment.row(neighbour)
-        if row is None or not subject.is_expected(row):
+        move = move_of(subject.queries, row) if row is not None and subject.is_expected(row) else None
+        if move is None or move.op <= subject.birth or not (has_owner or move.op >= 0):
             continue
-        move = move_of(subject.queries, row)
-        made = subject.queries.op_node(move.op) if move is not None else None
-        is_of_a_factory = made is not None and factory_call(made) is made.node  # `torch.tensor(0.0, device=d)`
-        if move is not None and (subject.queries.is_of_a_module(move.result) or is_of_a_factory):
-            continue  # a layer was moved, whose result this is; or nothing was, as it was made there
-        if move is not None and move.op > subject.birth and (has_owner or move.op >= 0):
-            return move if not _is_of_each_round(subject, move) and not _may_be_younger(subject, move) else None
+        made = subject.queries.op_node(move.op)
+        if subject.queries.is_of_a_module(move.result) or factory_call(made) is made.node:
+            continue  # a layer was moved, whose result this is; or nothing was: `torch.tensor(0.0, device=d)`
+        return move if not _is_of_each_round(subject, move) and not _may_be_younger(subject, move) else None
     return None
 
 
@@ -272,7 +270,7 @@ def _is_of_each_round(subject: Subject, move: Move) -> bool:
     """Return whether a loop moves its batch, and a line above the loop gave the tensor's variable its value."""
     moved = subject.queries.source_node(move.site)
     for frame, statement in filter(None, map(subject.binding_of, subject.names)):
-        if moved is not None and moved.source is frame.source and moved.function is frame.function:
+        if moved.source is frame.source and moved.function is frame.function:
             return any(each not in loops_around(frame.source, statement) for each in moved.loops)
     return False
 

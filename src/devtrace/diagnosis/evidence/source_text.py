@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, SourceNode, TraceQueries
 from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.findings import Site
 from devtrace.source.defuse import ASSIGNMENTS, Binding, bindings, binds, given_by, statements, targets
@@ -29,7 +29,7 @@ _SIMPLE: Final = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return
 def statement_site(queries: TraceQueries, site: SiteId) -> Site | None:
     """Return a site for a reader: the whole simple statement if it begins on the site's line, a block's first line."""
     found = queries.source_node(site)
-    if found is None:
+    if found is NOWHERE:
         return queries.site(site)
     row = found.code.site
     if not isinstance(found.statement, _SIMPLE):
@@ -57,10 +57,9 @@ def assigned_names(found: SourceNode, index: int = 0) -> list[str]:
 
 def name_by_its_line(queries: TraceQueries, site: SiteId, row: TensorId) -> str:
     """Return the recorded name of a tensor, else that of the variable which its line assigns."""
-    recorded = str(queries.trace.tensors.raw("name", row))
-    found = queries.source_node(site)
-    if recorded or found is None:
+    if recorded := str(queries.trace.tensors.raw("name", row)):
         return recorded
+    found = queries.source_node(site)
     names = assigned_names(found)
     match found.statement:
         case ast.Assign(targets=[target]) if not names:
@@ -100,15 +99,15 @@ def assignments(queries: TraceQueries, owner: Any, attribute: object, *, to_read
 
 def bound_above(found: SourceNode, variable: str) -> ast.stmt | None:
     """Return the last statement above another one of its block that gives a variable its value."""
-    block, line = found.source.block(found.statement), found.statement.lineno
-    above = [each for each in block if each.lineno < line and variable in binds(each)]
+    block = found.source.block(found.statement)
+    above = [each for each in block if each.lineno < found.statement.lineno and variable in binds(each)]
     return above[-1] if above else None
 
 
-def only_assignment(queries: TraceQueries, owner: Any, attribute: object) -> SourceNode | None:
+def only_assignment(queries: TraceQueries, owner: Any, attribute: object) -> SourceNode:
     """Return the only assignment of an attribute in the user's classes."""
     given = list(assignments(queries, owner, attribute))
-    return given[0] if len(given) == 1 else None
+    return given[0] if len(given) == 1 else NOWHERE
 
 
 def stays_there(variable: str, statement: ast.stmt, by: Trait) -> bool:

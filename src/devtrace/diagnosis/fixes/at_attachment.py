@@ -7,7 +7,7 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import only_assignment
-from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, SourceNode
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import Anchor, OwnLines, Proposal, Within, statements_above, that_ran
@@ -23,8 +23,9 @@ def move_below_attachment(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]
     frame, born, module = case.frame_of(verdict.name), case.queries.site(verdict.born), verdict.module
     if frame is None or born is None or module is None or verdict.move is None or module.code in ("", frame.own):
         return
-    found = case.queries.own_node(verdict.born) if case.ownership is not None and case.ownership.was_replaced else None
-    kept = targets(found.statement) if found is not None else ()  # by another object first: `self.shadow = {...}`
+    was_replaced = case.ownership is not None and case.ownership.was_replaced
+    found = case.queries.own_node(verdict.born) if was_replaced else NOWHERE
+    kept = targets(found.statement)  # by another object first: `self.shadow = {...}`
     attaching = not any("." in path_of(each.node) for each in kept)
     statement = _assigning(case, verdict, frame) or (_attaching(case, verdict, frame, born) if attaching else None)
     if statement is not None:
@@ -64,7 +65,7 @@ def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     is_made = verdict.kind == "created-without-device"  # perhaps by a line above
     born, name = case.born if is_made else verdict.born, verdict.name
     found = case.queries.own_node(born)
-    if found is None or name is None or getattr(found.function, "name", "") == "__init__":
+    if name is None or getattr(found.function, "name", "") == "__init__":
         return
     code = found.statement
     given = match_code("$owner.$part = $value", code) or match_code("$owner[$part] = $value", code)
@@ -88,7 +89,7 @@ def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 def move_where_it_is_built(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `self._build(x.shape[-1])`, which made a layer in a call, add `self.layer.to(x.device)`."""
     born, found = case.queries.site(verdict.born), case.queries.own_node(verdict.born)
-    made = match_code("$self.$name = $value", found.statement) if found is not None else None
+    made = match_code("$self.$name = $value", found.statement)
     if born is None or made is None:
         return
     for name in case.names:
@@ -109,10 +110,10 @@ def move_as_sibling(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     for part in verdict.name.parts(2) if verdict.name is not None else ():
         owner, key = part.last.owner, part.last.key
         can_be_moved = isinstance(key, str) and (kinds.is_module(part.last.value) or is_tensor(part.last.value))
-        given = only_assignment(case.queries, owner, key) if can_be_moved else None
-        made = match_code("$self.$name = $value", given.statement) if given is not None else None
-        sibling = _moved_beside(given, made["self"]) if given is not None and made is not None else None
-        if given is None or made is None or sibling is None or names_device(made["value"]):
+        given = only_assignment(case.queries, owner, key) if can_be_moved else NOWHERE
+        made = match_code("$self.$name = $value", given.statement)
+        sibling = _moved_beside(given, made["self"]) if made is not None else None
+        if made is None or sibling is None or names_device(made["value"]):
             continue
         code, anchor = given.code, Anchor(given.code, made["value"], "at")
         target, other = f"{code.text(made['self'])}.{key} = ", f"{code.text(sibling['self'])}.{sibling['name']}"

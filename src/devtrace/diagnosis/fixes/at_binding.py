@@ -34,7 +34,7 @@ def move_below_binding(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         if name is None or len(name.references) < 2 or _made_in_a_call(case, name):
             continue
         bound, moved = case.binding_of(name), case.queries.source_node(verdict.moved)
-        moves_there = bound is not None and moved is not None and bound[1] is moved.statement
+        moves_there = bound is not None and bound[1] is moved.statement
         if verdict.kind == "attached-after-move" and moves_there:  # the odd part was attached later
             continue
         for kin in ([name, *siblings_of_odd_trait(case, name)], [name]):

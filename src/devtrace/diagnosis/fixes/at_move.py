@@ -9,7 +9,7 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import assignments
-from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode
+from devtrace.diagnosis.evidence.trace_queries import HOST, NOWHERE, SourceNode
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, rewritten, that_ran
 from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, is_assignable, names_device, registering_root, suggested
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
@@ -30,8 +30,8 @@ def move_beside_neighbour(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]
     """Below `x = x.to(device)` repeat it: `y = y.to(device)`; in a method, below `self.x = self.x.to(device)`."""
     name, found, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
     row = case.moment.row(name.last.value) if name is not None else None
-    call = found.code.method_call(found.node) if found is not None else ""
-    if name is None or found is None or frame is None or row is None or verdict.move is None or not is_assignable(name):
+    call = found.code.method_call(found.node)
+    if name is None or frame is None or row is None or verdict.move is None or not is_assignable(name):
         return
     if not isinstance(found.statement, ast.Assign) or not call:
         return
@@ -59,7 +59,7 @@ def _path_in_method(case: MismatchCase, name: AccessPath, found: SourceNode) -> 
 def move_what_it_missed(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `net.cuda()` write `net.table = net.table.cuda()`, or `net.state = [each.cuda() for each in net.state]`."""
     name, moving, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
-    if name is None or moving is None or frame is None or verdict.move is None:
+    if name is None or moving is NOWHERE or frame is None or verdict.move is None:
         return
     step, anchor = unregistered_step(verdict), Anchor(frame.code, moving.statement, "below", frame)
     path = next((part for part in name.parts() if part.last is step), name)
@@ -88,7 +88,7 @@ def move_optimizer_state(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     found = case.queries.own_node(verdict.moved)
     states = (name for name in (verdict.name, *case.names) if name is not None and name.is_state_of_an_optimizer)
     for name, frame in ((each, case.frame_of(each)) for each in states):
-        if found is None or frame is None or found.code.source is not frame.source:
+        if frame is None or found.source is not frame.source:
             continue
         optimizer = next(part for part in name.parts() if kinds.is_optimizer(part.last.value))
         anchor, value = Anchor(found.code, found.statement, "below", frame), optimizer.last.value
@@ -174,11 +174,11 @@ def _groups(case: MismatchCase, name: AccessPath) -> Iterator[tuple[Group, Any]]
 def _moves_of_others(case: MismatchCase, group: Group, key: Any) -> Iterator[tuple[SourceNode, Move]]:
     """Yield the written moves of a group's other values: `x.to(device)`."""
     for other, value in group.items():
-        row = case.moment.row(value) if is_tensor(value) and other != key else None
+        row = case.moment.row(value) if other != key else None
         move = move_of(case.queries, row) if row is not None and case.is_expected(row) else None
-        found = case.queries.own_node(move.site) if move is not None else None
-        by = called_name(found.node) if found is not None and owner_of(found.node) is not None else ""
-        if move is not None and found is not None and by in case.queries.move_methods - {HOST}:
+        found = case.queries.own_node(move.site) if move is not None else NOWHERE
+        is_named = called_name(found.node) in case.queries.move_methods - {HOST}
+        if move is not None and is_named and owner_of(found.node) is not None:
             yield found, move
 
 

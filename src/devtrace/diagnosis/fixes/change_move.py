@@ -10,7 +10,7 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.missed_moves import dropped_results
 from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.source_text import bound_above
-from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, SourceNode
 from devtrace.diagnosis.fixes.changes import Anchor, moving, rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, made_at, suggested
 from devtrace.source import kinds
@@ -39,8 +39,8 @@ def keep_moved_result(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     if not verdict.dropped or verdict.move is None:
         return
     found, frame = case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
-    call = match_code("$x.$move(...)", alone(found.statement)) if found is not None else None
-    if found is not None and call is not None and not _is_loop_variable(found, call["x"], frame):
+    call = match_code("$x.$move(...)", alone(found.statement))
+    if call is not None and not _is_loop_variable(found, call["x"], frame):
         moved = [(found.statement, call["x"]), *(_dropped_likewise(found, frame) if frame is not None else ())]
         rows = [case.odd_row(evaluate(owner, frame.scope())) for _, owner in moved] if frame is not None else []
         since = [Moved(row, verdict.move.op) for row in (case.row, *rows) if row is not None]
@@ -108,18 +108,16 @@ def move_to_expected_trait(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
 
 def _sending(case: MismatchCase, verdict: Verdict) -> Iterator[tuple[SourceNode, Move]]:
     """Yield the line that sent the tensor away, with the move, if it sent no module."""
-    move = verdict.sent_by if verdict.module is None else None
-    found = case.queries.own_node(move.site) if move is not None else None
-    if move is not None and found is not None:
-        yield found, move
+    if verdict.sent_by is not None and verdict.module is None:
+        yield case.queries.own_node(verdict.sent_by.site), verdict.sent_by
 
 
 def change_the_word(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn the one `"cuda:1"` of a program whose variables name `cuda:0` into their variable."""
-    found = case.queries.own_node(verdict.born) if case.mismatch.is_meant else None
-    frame = frame_at(case, verdict.born) if found is not None else None
-    words = [each for each in nodes_of(ast.Constant, found.node) if each.value == case.odd_trait] if found else []
-    if found is not None and frame is not None and len(words) == 1:
+    found = case.queries.own_node(verdict.born) if case.mismatch.is_meant else NOWHERE
+    frame = frame_at(case, verdict.born)
+    words = [each for each in nodes_of(ast.Constant, found.node) if each.value == case.odd_trait]
+    if frame is not None and len(words) == 1:
         device = frame.device_code(found.source.span(found.node).line)
         moved = made_at(case, lambda made: made.source is found.source and made.node is found.node)
         new = found.code.text_with(found.statement, (words[0], device))
@@ -129,9 +127,9 @@ def change_the_word(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 def copy_after_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Put the line that copies below the line that moves, where nothing between them needs the copy."""
     found, is_state = case.queries.own_node(verdict.moved), case.name is not None and case.name.is_state_of_an_optimizer
-    for name in case.names if found is not None and not is_state else case.names[:1]:
-        frame, early = case.binding_of(name) or (None, found and bound_above(found, name.texts[0]))
-        if found is None or early is None or (frame is not None and found.source is not frame.source):
+    for name in case.names[:1] if is_state else case.names:
+        frame, early = case.binding_of(name) or (None, bound_above(found, name.texts[0]))
+        if early is None or (frame is not None and found.source is not frame.source):
             continue
         moving, code = found.statement, found.code
         constants = {node.value for node in nodes_of(ast.Constant, early)}

@@ -30,7 +30,7 @@ from devtrace.trace.ids import OpId, SiteId
 def of_earlier_cell(case: MismatchCase, verdict: Verdict, born: SourceNode) -> str:
     """Return the device variable of a move in another cell: `device`."""
     moved, frame = case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
-    if moved is None or frame is None or not isinstance(moved.node, ast.Call) or len(moved.node.args) != 1:
+    if frame is None or not isinstance(moved.node, ast.Call) or len(moved.node.args) != 1:
         return ""
     in_cells = all(each.code.site.cell is not None and each.function is None for each in (moved, born))
     given = moved.node.args[0]
@@ -73,8 +73,8 @@ def at(case: MismatchCase, site: SiteId, call: ast.AST) -> str:
     if frame is not None:
         return frame.device_code(frame.source.span(call).line, call)
     found = case.queries.source_node(site)
-    function = found.source.function(call) if found is not None else None
-    if found is None or not isinstance(function, NamedFunction):
+    function = found.source.function(call)
+    if not isinstance(function, NamedFunction):
         return ""
     in_body = found.statement is not function  # a default or a decorator has no parameters
     return _of_self(case, site, found.source, function) or (_of_parameter(case, function) if in_body else "")

@@ -56,12 +56,11 @@ def failing_frame(case: MismatchCase) -> FailingFrame | None:
 
     But autograd hands on the frames of its threads with the error.
     """
-    ops, frames = case.queries.trace.ops, case.queries.frames
+    ops, frames, ran = case.queries.trace.ops, case.queries.frames, case.queries.op_user(case.op)
     if ops.number("thread", case.op) > 0 and not (frames and frames[0][0] == ops.number("site", case.op)):
         return None
-    frame, ran = FailingFrame.of(case.moment, 0, case.expected_trait), case.queries.op_user(case.op)
-    found = case.queries.source_node(ran) if case.op != case.queries.failed else None  # of the same statement, before
-    is_its = found is not None and frame is not None and found.statement is frame.source_node.statement
+    frame, found = FailingFrame.of(case.moment, 0, case.expected_trait), case.queries.source_node(ran)
+    is_its = frame is not None and found.statement is frame.source_node.statement  # before, in the same statement
     return frame if is_its or case.op == case.queries.failed else None
 
 
@@ -131,7 +130,7 @@ def made_at(case: MismatchCase, chosen: Callable[[SourceNode], bool]) -> Iterato
     """Yield the tensors that calls at some sites made on the odd device."""
     queries, ops = case.queries, case.queries.trace.ops
     nodes = ((site, queries.source_node(site)) for site in map(SiteId, range(len(queries.trace.sites))))
-    made = np.isin(ops.ints("site")[: case.op], [site for site, node in nodes if node is not None and chosen(node)])
+    made = np.isin(ops.ints("site")[: case.op], [site for site, node in nodes if chosen(node)])
     threads = ops.ints("thread")[: case.op + 1]
     if threads[case.origin.op] == threads[case.op]:  # another replica has its tensors where its own inputs are
         made &= threads[:-1] == threads[case.op]

@@ -233,8 +233,7 @@ def _inputs_of_the_moved(case: MismatchCase, frame: FailingFrame, moved: set[Ten
     queries, rows = case.queries, list(moved)
     for row in rows:
         op = queries.producer(row)
-        made = queries.op_node(op)
-        if made is not None and made.statement is frame.source_node.statement:
+        if queries.op_node(op).statement is frame.source_node.statement:
             yield from queries.inputs(op)
             rows += [each for each in queries.inputs(op) if each not in rows]
 

@@ -15,7 +15,7 @@ from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import assigned_names, birth, only_assignment, statement_site
-from devtrace.diagnosis.evidence.trace_queries import META
+from devtrace.diagnosis.evidence.trace_queries import META, NOWHERE
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import frame_at, odd_expression
 from devtrace.diagnosis.fixes.search import Search
@@ -80,11 +80,11 @@ def candidate_names(case: MismatchCase, verdict: Verdict, expressions: list[str]
 
 def _made_as(case: MismatchCase) -> list[str]:
     """Return the tensor's name on the line that cast it, if the failing line, as of a hook, has none."""
-    made = case.queries.op_node(case.origin.op) if case.begins_so else None
-    match made.statement if made is not None else None:
-        case ast.Return(value=ast.expr() as value) if made is not None:
+    made = case.queries.op_node(case.origin.op) if case.begins_so else NOWHERE
+    match made.statement:
+        case ast.Return(value=ast.expr() as value):
             return [one_line(made.source.segment(value))]
-    return assigned_names(made) if made is not None else []
+    return assigned_names(made)
 
 
 def _expressions(case: MismatchCase) -> list[str]:
@@ -94,15 +94,12 @@ def _expressions(case: MismatchCase) -> list[str]:
     texts = [frame.code.text(node) for frame, node in odd_expression(case, *sources)][:1]
     op = queries.producer(tensor)
     made = queries.op_node(op)
-    if made is None:
-        return texts
-    failing = queries.op_node(case.op)
-    if failing is None or not queries.are_of_one_statement(op, case.op):
+    if not queries.are_of_one_statement(op, case.op):
         outputs = queries.outputs(op)
         index = outputs.index(tensor) if tensor in outputs else 0
         is_call = bool(called_name(made.node)) and made.source.parent(made.node) is not made.statement
         return [*texts, *(assigned_names(made, index) or ([made.source.segment(made.node)] if is_call else []))]
-    is_part = failing.node is not made.node and isinstance(made.node, ast.expr)
+    is_part = queries.op_node(case.op).node is not made.node and isinstance(made.node, ast.expr)
     return [*texts, made.source.segment(made.node)] if is_part else texts
 
 
@@ -166,8 +163,7 @@ def _chain(case: MismatchCase) -> tuple[Site, ...]:
 
 def _loaded_from(case: MismatchCase) -> Site | None:
     """Return the line that loaded `saved` of `optimizer.load_state_dict(saved)`: `saved = torch.load(f)`."""
-    found, frame = case.queries.source_node(case.born), frame_at(case, case.born)
-    calls = calls_in(found.statement) if found is not None else ()
+    frame, calls = frame_at(case, case.born), calls_in(case.queries.source_node(case.born).statement)
     call = next((call for call in calls if called_name(call) == "load_state_dict" and call.args), None)
     if call is None or frame is None:
         return None

@@ -153,10 +153,9 @@ class _Conversion:
         inside = {each: each for each in nodes_of(ast.expr, self.code)}
         for op in map(OpId, reversed(range(self.op))):
             line = self.queries.source_node(self.queries.op_user(op))
-            if self.frame is None or line is None or line.statement is not self.frame.source_node.statement:
+            if self.frame is None or line.statement is not self.frame.source_node.statement:
                 break
-            made = self.queries.op_node(op)
-            node = inside.get(made.node) if made is not None else None  # type: ignore[call-overload]
+            node = inside.get(self.queries.op_node(op).node)  # type: ignore[call-overload]
             if node is not None and node not in found:
                 found.update((node, row) for row in self.queries.outputs(op)[:1])
         return found
@@ -237,8 +236,7 @@ class _Conversion:
         yield from (name.text for name in self.moment.names(self.row))
         if self.frame is not None and self.node is not None:
             yield self.frame.code.text(self.node)
-        made = self.queries.op_node(self.queries.producer(self.row))
-        yield from assigned_names(made) if made is not None else ()
+        yield from assigned_names(self.queries.op_node(self.queries.producer(self.row)))
         yield str(self.queries.trace.tensors.raw("name", self.row))
 
     # The fix.
