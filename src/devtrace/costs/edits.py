@@ -100,7 +100,7 @@ def _filled(found: SourceNode, name: str) -> tuple[ast.stmt | None, ast.expr | N
     for loop in reversed(found.loops) if is_own else ():
         above = [use for use in uses if source.span(use).line < source.span(loop).line]
         inside = [use for use in uses if loop in source.ancestors(use)]
-        start = values_given(source, source.statement(above[-1])).get(name) if above else None  # type: ignore[arg-type]
+        start = values_given(source, source.statement(above[-1])).get(name) if above else None
         if start is not None and inside and all(found.statement in source.ancestors(use) for use in inside):
             return loop, start
     return None, None

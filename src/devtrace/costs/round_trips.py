@@ -74,7 +74,7 @@ def _used_later(cost: Cost, found: SourceNode, loop: ast.stmt) -> tuple[str, Sit
     for name in names:
         for use in (node for node in nodes_of(ast.Name, loop) if node.id == name and is_read(node)):
             statement = source.statement(use)
-            if statement is found.statement or statement is None:
+            if statement is found.statement:
                 continue
             is_apart = any(isinstance(each, DEFINED) for each in source.below(use, loop))
             if is_apart or not isinstance(statement, _SIMPLE):

@@ -87,8 +87,6 @@ def _is_silent(queries: TraceQueries, finding: Finding) -> bool:
 def _text_around(queries: TraceQueries, site: Site) -> str:
     """Return the lines of a site, and of its statement if that has no body of its own."""
     source, found = queries.read(site.file, site.line, site.cell_id), queries.node_at(site)
-    if source is None:
-        return ""
     span = Span(site.line, 0, max(site.end_line, site.line), 0)
     if found is not NOWHERE and not hasattr(found.statement, "body"):
         span = source.span(found.statement)

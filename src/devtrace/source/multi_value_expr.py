@@ -60,6 +60,5 @@ def returned_in(body: ast.AST) -> list[ast.expr]:
 def returned_by(code: CodeType) -> Iterator[tuple[Source, ast.expr]]:
     """Yield the returned expressions of a function."""
     source = read(code.co_filename)
-    body = source.body_of(code) if source is not None else None
-    if source is not None and body is not None:
+    if (body := source.body_of(code)) is not None:
         yield from ((source, each) for each in returned_in(body))

@@ -31,7 +31,7 @@ def weights_wait_elsewhere(case: MismatchCase) -> Verdict | None:
 def _made(case: MismatchCase) -> SourceNode:
     """Return the code that made the tensor; where nobody saw that, the line that gave it its name."""
     made, frame = case.queries.op_node(case.origin.op), case.frame_of(case.name)
-    if made is not NOWHERE or frame is None or case.name is None:
+    if made is not NOWHERE or frame is None:
         return made
     bound = [each for each in frame.bindings(case.name.text) if each is not frame.source_node.statement]
     return SourceNode(frame.code, bound[-1], bound[-1]) if bound else NOWHERE
@@ -65,6 +65,6 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
         said = {"line": asked.site, "code": asked.text, "device": asked.hook.device}
         return sentence("asked-at-rest.reason", module=verdict.module_text, **said)
     frames = FailingFrame.all_of(case.moment, case.expected_trait)
-    outside = (each.code.site for each in frames if module and each.variables.get(each.own) is not module.last.value)
+    outside = (each.code.site for each in frames if each.variables.get(each.own) is not module.last.value)
     site = next(outside, None) or case.queries.site(case.queries.op_user(case.op))
     return sentence("asked-at-rest.reason-used", module=verdict.module_text, odd=case.odd_trait, line=site)

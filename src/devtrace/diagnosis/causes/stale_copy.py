@@ -1,5 +1,6 @@
 """A copy, a view or a cache was taken before the original moved."""
 
+from devtrace.diagnosis.evidence.access_paths import NO_PATH
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, passed_by
 from devtrace.diagnosis.evidence.missed_moves import Ownership, PassingMove, move_of_the_original, moves_of_lineage
 from devtrace.diagnosis.evidence.moves import Move
@@ -17,7 +18,7 @@ def owner_has_an_early_copy(case: MismatchCase, owner: Ownership) -> Verdict | N
 
 def owner_was_made_of_what_moved_below(case: MismatchCase, owner: Ownership) -> Verdict | None:
     """A line made its owner of a module that a later one of the block moved, nobody recorded them: `ema = EMA(net)`."""
-    if owner.others or owner.name is None or owner.module is None:
+    if owner.others or owner.module is NO_PATH:
         return None
     kind, root = type(owner.module.last.value).__name__, owner.name.texts[0]
     for move in case.queries.trace.moves:
@@ -53,7 +54,7 @@ def original_moved_without_it(case: MismatchCase) -> Verdict | None:
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:
     site, name, move = case.queries.site(verdict.moved), verdict.name, verdict.move
-    is_the_original = name is not None and move is not None and case.moment.row(name.last.value) == move.source
+    is_the_original = move is not None and case.moment.row(name.last.value) == move.source
     if site is not None and is_the_original:  # of a copy that another line moved for its own use
         return sentence("stale-copy.reason-itself", line=site, odd=case.odd_trait, expected=case.expected_trait)
     return sentence("stale-copy.reason", odd=case.odd_trait, expected=case.expected_trait)

@@ -68,9 +68,9 @@ def _moves_in(value: Any) -> Iterator[Hook]:
         with suppress(ValueError):  # a variable that is not bound yet
             known |= zip(code.co_freevars, (each.cell_contents for each in function.__closure__ or ()), strict=True)
         source = read(code.co_filename)
-        body = source.body_of(code) if source is not None else None
-        for call in calls_in(body) if source is not None and body is not None else ():
-            if source is not None and is_move(called_name(call)) and alone(source.parent(call)) is call:
+        body = source.body_of(code)
+        for call in calls_in(body) if body is not None else ():
+            if is_move(called_name(call)) and alone(source.parent(call)) is call:
                 given = given_trait(call)
                 named = worth(given, Scope(known, function.__globals__)) if given is not None else called_name(call)
                 yield Hook(in_full(device_named_by(named)))

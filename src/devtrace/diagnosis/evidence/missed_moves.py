@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from devtrace.diagnosis.evidence import modules
-from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.access_paths import NO_PATH, AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.moves import Move, move_of, moves_from, moves_of, name_of
 from devtrace.diagnosis.evidence.origins import factory_call, lineage
@@ -30,7 +30,7 @@ class Ownership:
 
     subject: Subject
     names: tuple[AccessPath, ...]  # names of a parameter or buffer; none where only recorded names are left
-    module: AccessPath | None
+    module: AccessPath
     others: tuple[tuple[str, TensorId], ...]  # path and row
     is_registered: bool = True  # False for a plain attribute, by its recorded role
 
@@ -39,8 +39,8 @@ class Ownership:
         return bool(self.names)
 
     @property
-    def name(self) -> AccessPath | None:
-        return self.names[0] if self.names else None
+    def name(self) -> AccessPath:
+        return self.names[0] if self.names else NO_PATH
 
     @cached_property
     def last_move(self) -> Move | None:
@@ -56,7 +56,7 @@ class Ownership:
     @cached_property
     def _moves_of_former(self) -> list[Move]:
         """Return the moves of a module's former tensors, before `load_state_dict(assign=True)`."""
-        if self.others or self.module is None:
+        if self.others or self.module is NO_PATH:
             return []
         kind, subject = type(self.module.last.value).__name__, self.subject
         of_kind = (each for each in subject.queries.trace.moves if each.module.type == kind)
@@ -144,7 +144,7 @@ def _recorded_ownership(subject: Subject) -> Ownership | None:
     root = str(tensors.raw("name", subject.base)).split(".")[0]
     below = modules.tensors(subject.queries, below=root)
     others = tuple((path, row) for path, row in below if subject.is_expected(row))
-    return Ownership(subject, (), None, others, is_registered=role != "attribute")
+    return Ownership(subject, (), NO_PATH, others, is_registered=role != "attribute")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from devtrace.source.defuse import ASSIGNMENTS, Binding, bindings, binds, given_
 from devtrace.source.kinds import users_file
 from devtrace.source.live_objects import CellText
 from devtrace.source.matching import called_names, listed, names_in, nodes_of, only
-from devtrace.source.parsing import Source, parameters, parse, read
+from devtrace.source.parsing import NO_SOURCE, Source, parameters, parse, read
 from devtrace.source.safe_values import classes_of, code_in
 from devtrace.source.user_code import owner_of
 from devtrace.trace.ids import SiteId, TensorId
@@ -78,15 +78,16 @@ def assignments(queries: TraceQueries, owner: Any, attribute: object, *, to_read
     A plain attribute of a base class cannot become a buffer; a buffer takes later assignments. `to_read`: in packages'
     classes, too. Of an imported file the values that its own lines give the name.
     """
-    if (file := users_file(owner)) and (source := read(file)):
+    if file := users_file(owner):
+        source = read(file)
         for each in bindings(source, source.tree, str(attribute)):
             yield SourceNode(Code(source, Site(file, 0)), each.own or each.value, each.statement)
         return
     for klass in reversed(classes_of(type(owner))[:-1]):
         code = code_in(klass)
         may_read = code is not None and (to_read or owner_of(code.co_filename) == "user")
-        source = read(code.co_filename) if code is not None and may_read else None
-        if source is None:
+        source = read(code.co_filename) if code is not None and may_read else NO_SOURCE
+        if source is NO_SOURCE:
             continue
         row = next((site for site in queries.trace.sites if site.file == source.file), None)
         site = Site.of(row) if row is not None else Site(source.file, 0)

@@ -20,7 +20,7 @@ from devtrace.diagnosis.slugs import Certainty
 from devtrace.source import parsing
 from devtrace.source.defuse import loops_around
 from devtrace.source.live_objects import Evidence
-from devtrace.source.parsing import FunctionNode, Source, Span
+from devtrace.source.parsing import NO_CODE, NO_SOURCE, FunctionNode, Source, Span
 from devtrace.source.snapshot import Snapshot
 from devtrace.source.stand_ins import Frame
 from devtrace.trace.ids import NO_CALL, NO_MODULE, NO_OP, NO_SITE, CallId, ModuleId, OpId, SiteId, TensorId
@@ -58,7 +58,7 @@ class SourceNode(NamedTuple):
         return loops_around(self.source, self.node)
 
 
-NOWHERE: Final = SourceNode(Code(Source("", "", ast.Module([], [])), Site("", 0)), ast.Pass(), ast.Pass())
+NOWHERE: Final = SourceNode(Code(NO_SOURCE, Site("", 0)), NO_CODE, NO_CODE)
 """The code of a site without source: nothing is called, named or assigned there."""
 
 
@@ -335,21 +335,18 @@ class TraceQueries:
     def node_at(self, site: Site) -> SourceNode:
         """Return the code of a site; NOWHERE without source, or where its lines are another text's."""
         source = self.read(site.file, site.line, site.cell_id)
-        if source is None or not site.text:
-            return NOWHERE
-        node = source.node_at(Span(site.line, site.column, site.end_line, site.end_column))
-        statement = source.statement(node) if node is not None else None
-        return NOWHERE if node is None or statement is None else SourceNode(Code(source, site), node, statement)
+        node = source.node_at(Span(site.line, site.column, site.end_line, site.end_column)) if site.text else NO_CODE
+        return SourceNode(Code(source, site), node, source.statement(node)) if node is not NO_CODE else NOWHERE
 
-    def read(self, file: str, line: int, cell_id: str = "") -> Source | None:
+    def read(self, file: str, line: int, cell_id: str = "") -> Source:
         """Return the source of a file around a line: as it was recorded, else as it is now."""
         for block in self.trace.sources:
             if block.file == file and block.cell_id == cell_id:
                 lines = block.text.count("\n") + 1
                 if block.line <= line < block.line + lines:
-                    return parsing.parse(block.text, file, block.line)
+                    return parsing.parse(block.text, file, block.line) or NO_SOURCE
         cell = next((each for each in self.snapshot.cells if each.file == file), None)
-        return parsing.parse(cell.text, file, cell.first) if cell is not None else parsing.read(file)
+        return (parsing.parse(cell.text, file, cell.first) or NO_SOURCE) if cell is not None else parsing.read(file)
 
     # Frames.
 

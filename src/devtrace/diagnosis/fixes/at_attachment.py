@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.access_paths import NO_PATH, AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import only_assignment
@@ -21,7 +21,7 @@ from devtrace.source.object_walk import is_tensor, members
 def move_below_attachment(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `model.head = nn.Linear(8, 2)` add `model.to(device)`, in the frame that holds the model, not its own."""
     frame, born, module = case.frame_of(verdict.name), case.queries.site(verdict.born), verdict.module
-    if frame is None or born is None or module is None or verdict.move is None or module.code in ("", frame.own):
+    if frame is None or born is None or verdict.move is None or module.code in ("", frame.own):
         return
     was_replaced = case.ownership is not None and case.ownership.was_replaced
     found = case.queries.own_node(verdict.born) if was_replaced else NOWHERE
@@ -35,8 +35,6 @@ def move_below_attachment(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]
 
 def _assigning(case: MismatchCase, verdict: Verdict, frame: FailingFrame) -> ast.stmt | None:
     """Return the last `model.bank = ...`, if the odd tensor is in `model.bank` or beside it."""
-    assert verdict.module is not None
-    assert verdict.name is not None
     parts = list(verdict.name.parts(len(verdict.module.references) + 1))
     beside = ((part, other) for part in parts for other in members(part.last.owner))
     paths = {part.code for part in parts}
@@ -47,7 +45,6 @@ def _assigning(case: MismatchCase, verdict: Verdict, frame: FailingFrame) -> ast
 
 def _attaching(case: MismatchCase, verdict: Verdict, frame: FailingFrame, born: Site) -> ast.stmt | None:
     """Return the statement that made a part, or the next that hands it to the model; else one that gets the model."""
-    assert verdict.name is not None
     model, span, above = verdict.name.references[0].text, frame.source.span, list(statements_above(frame))
     made = next(that_ran(frame, born), None)
     if made is not None:
@@ -65,7 +62,7 @@ def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     is_made = verdict.kind == "created-without-device"  # perhaps by a line above
     born, name = case.born if is_made else verdict.born, verdict.name
     found = case.queries.own_node(born)
-    if name is None or getattr(found.function, "name", "") == "__init__":
+    if name is NO_PATH or getattr(found.function, "name", "") == "__init__":
         return
     code = found.statement
     given = match_code("$owner.$part = $value", code) or match_code("$owner[$part] = $value", code)
@@ -107,7 +104,7 @@ def _part_attached(name: AccessPath, step: str) -> AccessPath | None:
 
 def move_as_sibling(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Beside `self.x = nn.Embedding(n, 1).to(device)` write `self.y = nn.Embedding(n, 1).to(device)`."""
-    for part in verdict.name.parts(2) if verdict.name is not None else ():
+    for part in verdict.name.parts(2):
         owner, key = part.last.owner, part.last.key
         can_be_moved = isinstance(key, str) and (kinds.is_module(part.last.value) or is_tensor(part.last.value))
         given = only_assignment(case.queries, owner, key) if can_be_moved else NOWHERE

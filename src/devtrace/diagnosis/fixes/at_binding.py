@@ -31,7 +31,7 @@ FEW: Final = 3
 def move_below_binding(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Write `model.to(device)` below `model = build()`; `batch["x"] = batch["x"].to(d)` atop `for batch in loader:`."""
     for name in [verdict.name, *case.names, *(root for names in case.roots.values() for root in names)]:
-        if name is None or len(name.references) < 2 or _made_in_a_call(case, name):
+        if len(name.references) < 2 or _made_in_a_call(case, name):
             continue
         bound, moved = case.binding_of(name), case.queries.source_node(verdict.moved)
         moves_there = bound is not None and bound[1] is moved.statement

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.access_paths import NO_PATH, AccessPath
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import find_origin
@@ -29,9 +29,8 @@ Group = dict[Any, Any]
 def move_beside_neighbour(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `x = x.to(device)` repeat it: `y = y.to(device)`; in a method, below `self.x = self.x.to(device)`."""
     name, found, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
-    row = case.moment.row(name.last.value) if name is not None else None
-    call = found.code.method_call(found.node)
-    if name is None or frame is None or row is None or verdict.move is None or not is_assignable(name):
+    row, call = case.moment.row(name.last.value), found.code.method_call(found.node)
+    if frame is None or row is None or verdict.move is None or not is_assignable(name):
         return
     if not isinstance(found.statement, ast.Assign) or not call:
         return
@@ -59,7 +58,7 @@ def _path_in_method(case: MismatchCase, name: AccessPath, found: SourceNode) -> 
 def move_what_it_missed(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `net.cuda()` write `net.table = net.table.cuda()`, or `net.state = [each.cuda() for each in net.state]`."""
     name, moving, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
-    if name is None or moving is NOWHERE or frame is None or verdict.move is None:
+    if moving is NOWHERE or frame is None or verdict.move is None:
         return
     step, anchor = unregistered_step(verdict), Anchor(frame.code, moving.statement, "below", frame)
     path = next((part for part in name.parts() if part.last is step), name)
@@ -86,7 +85,7 @@ def move_optimizer_state(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     The count of steps stays where the optimizer reads it.
     """
     found = case.queries.own_node(verdict.moved)
-    states = (name for name in (verdict.name, *case.names) if name is not None and name.is_state_of_an_optimizer)
+    states = (name for name in (verdict.name, *case.names) if name.is_state_of_an_optimizer)
     for name, frame in ((each, case.frame_of(each)) for each in states):
         if frame is None or found.source is not frame.source:
             continue
@@ -111,7 +110,7 @@ def bring_module_back(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     Or above the failing line, where those between need the old device.
     """
     sent = case.queries.site(verdict.sent_by.site) if verdict.sent_by is not None else None
-    if sent is None or verdict.module is None:
+    if sent is None or verdict.module is NO_PATH:
         return
     for name in case.names:
         root, frame = registering_root(case, name), case.frame_of(name)

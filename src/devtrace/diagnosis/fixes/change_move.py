@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Iterator
 
 from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence.access_paths import NO_PATH
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.missed_moves import dropped_results
@@ -108,7 +109,7 @@ def move_to_expected_trait(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
 
 def _sending(case: MismatchCase, verdict: Verdict) -> Iterator[tuple[SourceNode, Move]]:
     """Yield the line that sent the tensor away, with the move, if it sent no module."""
-    if verdict.sent_by is not None and verdict.module is None:
+    if verdict.sent_by is not None and verdict.module is NO_PATH:
         yield case.queries.own_node(verdict.sent_by.site), verdict.sent_by
 
 
@@ -126,8 +127,8 @@ def change_the_word(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
 def copy_after_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Put the line that copies below the line that moves, where nothing between them needs the copy."""
-    found, is_state = case.queries.own_node(verdict.moved), case.name is not None and case.name.is_state_of_an_optimizer
-    for name in case.names[:1] if is_state else case.names:
+    found = case.queries.own_node(verdict.moved)
+    for name in case.names[:1] if case.name.is_state_of_an_optimizer else case.names:
         frame, early = case.binding_of(name) or (None, bound_above(found, name.texts[0]))
         if early is None or (frame is not None and found.source is not frame.source):
             continue

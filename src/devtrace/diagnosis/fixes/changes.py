@@ -51,9 +51,7 @@ class Anchor:
 
     @property
     def statement(self) -> ast.stmt:
-        statement = self.code.source.statement(self.node)
-        assert statement is not None
-        return statement
+        return self.code.source.statement(self.node)
 
     @property
     def line(self) -> int:

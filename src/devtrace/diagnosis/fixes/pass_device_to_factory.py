@@ -79,7 +79,7 @@ def _without_device(by: Trait, statement: ast.stmt, call: ast.Call, source: Sour
 
 def ask_the_hook(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `device=encoder.device` into `device=encoder._hf_hook.execution_device` where the tensor was made."""
-    if verdict.asked is None or verdict.module is None or case.queries.package(case.queries.op_site(case.origin.op)):
+    if verdict.asked is None or case.queries.package(case.queries.op_site(case.origin.op)):
         return
     made, given, frame, *_, hook = verdict.asked
     paths = case.moment.whole_walk.names(verdict.module.last.value) if frame is not None else []

@@ -11,6 +11,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence.access_paths import NO_PATH
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.source_text import assignments
@@ -57,7 +58,7 @@ def _rows(case: MismatchCase, value: Any) -> list[TensorId]:
 
 def unregistered_step(verdict: Verdict) -> Reference | None:
     """Return the step from a module that `.to()` does not take."""
-    if verdict.name is None or verdict.module is None:
+    if verdict.module is NO_PATH:
         return None
     below = verdict.name.references[len(verdict.module.references) :]
     if below and below[0].kind == "module":  # a plain object's attribute further down

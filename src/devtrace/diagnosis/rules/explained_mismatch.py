@@ -10,7 +10,7 @@ import numpy as np
 from devtrace.diagnosis.causes import ordered
 from devtrace.diagnosis.causes.ordered import find_verdict
 from devtrace.diagnosis.evidence import modules
-from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.access_paths import NO_PATH, AccessPath
 from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.origins import find_origin
@@ -45,7 +45,7 @@ def explained(case: MismatchCase, rule: RuleSlug, find_birth: Birth = lambda cas
     if guessed is not None or not (queries.evidence.saw_ops or is_by_hooks):
         verdict = replace(verdict, certainty="inferred")
     fix = Search(case, verdict, find_verdict).fix()
-    is_of_source = verdict.name is not None and verdict.name not in case.names  # the cause is about another tensor
+    is_of_source = verdict.name not in (NO_PATH, *case.names)  # the cause is about another tensor
     operand = next(iter([*(name.text for name in case.names), *expressions]), "") if is_of_source else None
     return Finding(
         rule=rule,
@@ -67,7 +67,7 @@ def candidate_names(case: MismatchCase, verdict: Verdict, expressions: list[str]
     tensors = case.queries.trace.tensors
     given = {key for each in case.moment.frames[:1] for key in each.f_code.co_varnames[: each.f_code.co_argcount]}
     items = [each for each in case.names if each.listed and each.frame == 0 and each.references[0].key in given]
-    found = [verdict.name.text] if verdict.name is not None and verdict.name not in items else []
+    found = [verdict.name.text] if verdict.name not in items else []
     named = [name.text for name in case.names if name not in items]
     operands = [name.text for name in items]  # of what the failing function was handed: `tensors[1]`
     roots = [name.text for names in case.roots.values() for name in names]
@@ -136,7 +136,7 @@ def birth_by_name(case: MismatchCase, names: Iterable[AccessPath]) -> Site | Non
 
 def _culprit(case: MismatchCase, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:
     queries = case.queries
-    row = case.moment.row(verdict.name.last.value) if verdict.name is not None else None
+    row = case.moment.row(verdict.name.last.value)
     return as_culprit(
         queries,
         case.odd_tensor if row is None else row,
@@ -202,10 +202,8 @@ def _reason(case: MismatchCase, verdict: Verdict) -> str:
 
 def _siblings(case: MismatchCase, verdict: Verdict, name: str) -> list[str]:
     """Return the last steps to other odd inputs that the same owner holds: `.bias` beside `model.head.weight`."""
-    path = next((path for path in (verdict.name, *case.names) if path is not None and path.text == name), None)
+    path = next((path for path in (verdict.name, *case.names) if path.text == name), NO_PATH)
     named = [names[0] for row in case.mismatch.others_of_odd_trait if (names := case.moment.names(row))]
-    if path is None:
-        return []
     owner, _ = _split(path)
     return [_split(each)[1] for each in named if each.text != name and owner and _split(each)[0] == owner]
 
@@ -220,7 +218,7 @@ def _split(path: AccessPath) -> tuple[str, str]:
 def _others(case: MismatchCase, verdict: Verdict, named: int) -> str:
     """Say where the rest of the module is: "the others", if all but the named tensors are there."""
     count = verdict.others if verdict.cause != "not-registered" and case.mismatch.of == "inputs" else 0
-    if verdict.module is None or not count:
+    if verdict.module is NO_PATH or not count:
         return _other_inputs(case)
     elsewhere = sum(1 for _ in registered(verdict.module.last.value)) - count
     key = "mismatch.module-in-part" if elsewhere > named else "mismatch.module"
@@ -249,7 +247,7 @@ def _intent(case: MismatchCase, verdict: Verdict) -> str:
     words = case.mismatch.words
     if words is not None:
         return sentence("mismatch.asked", expected=case.expected_trait, line=words, text=one_line(words.text))
-    whole = verdict.kind == "never-moved" and verdict.module is not None and not verdict.others
+    whole = verdict.kind == "never-moved" and verdict.module is not NO_PATH and not verdict.others
     if not case.mismatch.is_undecided or not whole:
         return ""
     rows = (row for row in case.queries.inputs(case.op) if case.is_expected(row))

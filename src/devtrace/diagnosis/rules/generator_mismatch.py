@@ -95,8 +95,8 @@ def _calls(parts: Iterable[tuple[Code, ast.AST]], names: tuple[str, ...]) -> Ite
     """Yield the calls of some functions in pieces of code."""
     for code, part in parts:
         for call in calls_in(part):
-            if called_name(call) in names and (statement := code.source.statement(call)) is not None:
-                yield SourceNode(code, call, statement)
+            if called_name(call) in names:
+                yield SourceNode(code, call, code.source.statement(call))
 
 
 def _fixes(frame: FailingFrame, made: SourceNode | None, name: AccessPath | None) -> Iterator[Fix]:
