@@ -14,7 +14,7 @@ import pytest
 from torch import nn
 
 from devtrace.runtime import overlay
-from devtrace.source.parsing import MOST_TEXT, Source, Span, lines_of, lines_of_statement, parse, read, span_at
+from devtrace.source.parsing import MOST_TEXT, NO_SOURCE, Span, lines_of, lines_of_statement, parse, read, span_at
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict, values
 from trees import parsed
 
@@ -217,10 +217,8 @@ def test_files_and_cells_are_read_by_the_name_of_their_code(tmp_path: Path) -> N
     linecache.cache["<cell 5>"] = (3, None, ["x=1"], "<cell 5>")
     (tmp_path / "m.py").write_text("y = 2\n")
     cell, file = read("<cell 5>"), read(str(tmp_path / "m.py"))
-    assert isinstance(cell, Source)
-    assert isinstance(file, Source)
     assert (cell.text, file.text) == ("x=1", "y = 2\n")
-    assert read("<nowhere>") is None
+    assert read("<nowhere>") is NO_SOURCE
     assert parse("not python at all") is None
 
 

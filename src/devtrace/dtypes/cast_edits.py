@@ -79,10 +79,10 @@ def numbers_that_fit(
 
 def invert_mask(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `1 - mask` into `~mask`."""
-    frame = failing_frame(case) if case.mismatch.of == "whole" else None
-    node = frame.source_node.node if frame is not None else None
+    frame = failing_frame(case)
+    node = frame.source_node.node
     found = match_code("1 - $mask", node) or match_code("1.0 - $mask", node)
-    if frame is not None and found is not None and node is not None:
+    if found is not None and case.mismatch.of == "whole":
         text = frame.code.text(found["mask"])
         new = f"~{text}" if variable(found["mask"]) else f"~({text})"
         yield from rewritten(frame.code, {node: new}, "fixed.invert", [Moved(case.odd_tensor, case.op)])
@@ -93,7 +93,7 @@ def cast_what_a_hook_returns(case: MismatchCase, verdict: Verdict) -> Iterator[F
     queries, frame = case.queries, failing_frame(case)
     op = queries.producer(queries.base(case.odd_tensor))
     found = queries.own_node(queries.op_site(op))
-    if frame is None or found.function in (None, frame.function) or any(odd_expression(case)):
+    if not frame.is_there or found.function in (None, frame.function) or any(odd_expression(case)):
         return
     given = [each.value for each in nodes_of(ast.Return, found.function)]
     names = assigned_names(*getattr(found.statement, "targets", ()))

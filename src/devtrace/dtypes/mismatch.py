@@ -250,8 +250,8 @@ def _is_read_under_autocast(queries: TraceQueries, moment: FailingMoment, row: T
         return True
     for name in moment.names(row):
         frame = FailingFrame.of(moment, name.frame, "")
-        bound = frame.bindings(name.texts[0])[-1:] if frame is not None else []
-        if frame is not None and any(autocast_regions.is_entered_around(frame.source, each) for each in bound):
+        bound = frame.bindings(name.texts[0])[-1:]
+        if any(autocast_regions.is_entered_around(frame.source, each) for each in bound):
             return True
     return False
 

@@ -44,8 +44,8 @@ def _in_a_new_tensor(queries: TraceQueries, moment: FailingMoment, op: OpId, tex
     """Explain a number that the dtype of a new tensor cannot hold: `limit = torch.full((2,), 1e6, dtype=half)`."""
     error, found = dtype_error(text), queries.op_node(op)
     site = queries.site(queries.op_site(op))
-    frame = FailingFrame.of(moment, 0, "") if moment.frames else None
-    if error is None or error.refused != "number" or queries.inputs(op) or found is NOWHERE or frame is None:
+    frame = FailingFrame.of(moment, 0, "")
+    if error is None or error.refused != "number" or queries.inputs(op) or found is NOWHERE or not frame.is_there:
         return None
     names = tuple(assigned_names(found)) or (one_line(found.source.segment(found.node)),)
     fix = next(numbers_that_fit(frame, error.named[0]), Fix(""))

@@ -62,7 +62,7 @@ def _ran_during_the_computation(case: MismatchCase, op: OpId) -> bool:
         return True
     frame, name = snapshot.frame_of(site), site.function.rpartition(".")[2]
     calling = [at for at, each in enumerate(snapshot.frames) if name and name in each.f_code.co_names]
-    return any(snapshot.has_argument_on(each, device) for each in (calling if frame is None else [frame]))
+    return any(snapshot.has_argument_on(each, device) for each in (calling if frame < 0 else [frame]))
 
 
 def _knew_the_device(case: MismatchCase, owner: object, site: Site, op: OpId) -> bool:

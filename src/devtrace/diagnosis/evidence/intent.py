@@ -135,9 +135,8 @@ def _asked_for(moment: FailingMoment, mismatch: Mismatch) -> Iterator[Site]:
     """Yield the statements that ask for a parameter's owner to be on the CPU."""
     for name in moment.names(mismatch.odd_tensor):
         frame = FailingFrame.of(moment, name.frame, HOST)
-        if frame is None or name.last.kind not in ("parameter", "buffer"):
-            continue
-        for statement in only(ast.Assign, frame.bindings(name.references[0].text)[-1:]):
+        is_owned = name.last.kind in ("parameter", "buffer")
+        for statement in only(ast.Assign, frame.bindings(name.references[0].text)[-1:] if is_owned else ()):
             if any(map(frame.names_expected_trait, filter(None, map(given_trait, calls_in(statement))))):
                 yield frame.code.site_of(statement)
 

@@ -32,7 +32,7 @@ class AskedAtRest(NamedTuple):
 
     made: SourceNode
     given: ast.expr
-    frame: FailingFrame | None
+    frame: FailingFrame
     site: Site
     text: str
     hook: Hook

@@ -258,8 +258,8 @@ def _was_there_before(subject: Subject, name: AccessPath) -> bool:
 def _may_be_younger(subject: Subject, move: Move) -> bool:
     """Return whether a variable of unknown birth may be younger than a move: assigned in a call after it."""
     site = subject.queries.site(move.site)
-    moved_in = subject.moment.frame_of(site) if site is not None and subject.birth < 0 else None
-    if site is None or moved_in is None:
+    moved_in = subject.moment.frame_of(site) if subject.birth < 0 else -1
+    if site is None or moved_in < 0:
         return False
     bound = filter(None, map(subject.binding_of, subject.names))
     lines = ((moved_in - frame.number, frame.source.span(statement).line) for frame, statement in bound)
@@ -282,7 +282,7 @@ def dropped_results(subject: Subject) -> Iterator[tuple[AccessPath, FailingFrame
     """
     for name in subject.names:
         root, frame = name.references[0], subject.frame_of(name)
-        if frame is None or len(name.references) < 2 or kinds.is_module(root.value):
+        if len(name.references) < 2 or kinds.is_module(root.value):
             continue
         bound = frame.bindings(root.text)
         first = frame.source.span(bound[-1]).end_line if bound else 0
@@ -290,6 +290,5 @@ def dropped_results(subject: Subject) -> Iterator[tuple[AccessPath, FailingFrame
             if not first < frame.source.span(statement).line < frame.line:
                 continue
             call = match_code("$x.$move(...)", alone(statement))
-            moves = call is not None and call["move"] in subject.queries.move_methods
-            if call is not None and moves and variable(call["x"]) == root.text:
+            if call and call["move"] in subject.queries.move_methods and variable(call["x"]) == root.text:
                 yield name, frame, statement

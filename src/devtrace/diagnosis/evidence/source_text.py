@@ -155,9 +155,8 @@ def site_in_cell(cell: CellText, source: Source, node: ast.AST, function: str = 
 
 def newest_first(cells: Sequence[CellText]) -> Iterator[tuple[CellText, Source, ast.stmt]]:
     for cell in reversed(cells):
-        source = parse(cell.text, cell.file, cell.first)
-        if source is not None:
-            yield from ((cell, source, each) for each in reversed([*statements(source.tree)]))
+        source = parse(cell.text, cell.file, cell.first) or NO_SOURCE
+        yield from ((cell, source, each) for each in reversed([*statements(source.tree)]))
 
 
 def _of_class(cells: Sequence[CellText], kind: str, attribute: str) -> Site | None:

@@ -21,7 +21,7 @@ from devtrace.source.object_walk import is_tensor, members
 def move_below_attachment(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `model.head = nn.Linear(8, 2)` add `model.to(device)`, in the frame that holds the model, not its own."""
     frame, born, module = case.frame_of(verdict.name), case.queries.site(verdict.born), verdict.module
-    if frame is None or born is None or verdict.move is None or module.code in ("", frame.own):
+    if not frame.is_there or born is None or verdict.move is None or module.code in ("", frame.own):
         return
     was_replaced = case.ownership is not None and case.ownership.was_replaced
     found = case.queries.own_node(verdict.born) if was_replaced else NOWHERE
@@ -85,14 +85,14 @@ def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
 def move_where_it_is_built(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `self._build(x.shape[-1])`, which made a layer in a call, add `self.layer.to(x.device)`."""
-    born, found = case.queries.site(verdict.born), case.queries.own_node(verdict.born)
+    found = case.queries.own_node(verdict.born)
     made = match_code("$self.$name = $value", found.statement)
-    if born is None or made is None:
+    if made is None:
         return
     for name in case.names:
         frame, layer = case.frame_of(name), _part_attached(name, str(made["name"]))
-        call = next(that_ran(frame, born), None) if frame is not None else None
-        if frame is not None and call is not None and layer is not None and kinds.is_module(layer.last.value):
+        call = next(that_ran(frame, found.code.site), None)
+        if call is not None and layer is not None and kinds.is_module(layer.last.value):
             anchor = Anchor(frame.code, call, "below", frame)
             proposal = Proposal(anchor, OwnLines.of(layer), frame.device_code(anchor.line + 1, call))
             yield from proposal.fixes("fixed.below-line", anchor.moved(case, layer))
@@ -123,7 +123,6 @@ def _moved_beside(given: SourceNode, owner: ast.expr) -> dict[str, ast.expr] | N
     line, block = given.statement.lineno, getattr(given.source.parent(given.statement), "body", ())
     for each in sorted(block, key=lambda other: abs(other.lineno - line)):
         found = match_code("$self.$name = $value.to($device)", each) if each is not given.statement else None
-        is_beside = found is not None and same_code(found["self"], owner)
-        if found is not None and is_beside and isinstance(found["device"], ast.Name | ast.Attribute):
+        if found and same_code(found["self"], owner) and isinstance(found["device"], ast.Name | ast.Attribute):
             return found
     return None

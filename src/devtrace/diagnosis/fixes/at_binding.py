@@ -182,11 +182,10 @@ def _is_made_anew(anchor: Anchor) -> bool:
 
 def _bound(case: MismatchCase, names: list[AccessPath]) -> Iterator[tuple[AccessPath, FailingFrame, Anchor]]:
     """Yield the variables that are the odd tensor, each with its frame and the places where it got its value."""
-    for name in names:
-        frame = case.frame_of(name) if len(name.references) == 1 else None
-        if frame is not None:
-            anchors = of_binding(frame, name.text, before=frame.source_node.statement)
-            yield from ((name, frame, anchor) for anchor in anchors)
+    for name in (each for each in names if len(each.references) == 1):
+        frame = case.frame_of(name)
+        anchors = of_binding(frame, name.text, before=frame.source_node.statement)
+        yield from ((name, frame, anchor) for anchor in anchors)
 
 
 def _given_together(case: MismatchCase, name: AccessPath, frame: FailingFrame, anchor: Anchor) -> list[AccessPath]:

@@ -30,7 +30,7 @@ def move_beside_neighbour(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]
     """Below `x = x.to(device)` repeat it: `y = y.to(device)`; in a method, below `self.x = self.x.to(device)`."""
     name, found, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
     row, call = case.moment.row(name.last.value), found.code.method_call(found.node)
-    if frame is None or row is None or verdict.move is None or not is_assignable(name):
+    if not frame.is_there or row is None or verdict.move is None or not is_assignable(name):
         return
     if not isinstance(found.statement, ast.Assign) or not call:
         return
@@ -58,7 +58,7 @@ def _path_in_method(case: MismatchCase, name: AccessPath, found: SourceNode) -> 
 def move_what_it_missed(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `net.cuda()` write `net.table = net.table.cuda()`, or `net.state = [each.cuda() for each in net.state]`."""
     name, moving, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
-    if moving is NOWHERE or frame is None or verdict.move is None:
+    if moving is NOWHERE or not frame.is_there or verdict.move is None:
         return
     step, anchor = unregistered_step(verdict), Anchor(frame.code, moving.statement, "below", frame)
     path = next((part for part in name.parts() if part.last is step), name)
@@ -87,7 +87,7 @@ def move_optimizer_state(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     found = case.queries.own_node(verdict.moved)
     states = (name for name in (verdict.name, *case.names) if name.is_state_of_an_optimizer)
     for name, frame in ((each, case.frame_of(each)) for each in states):
-        if frame is None or found.source is not frame.source:
+        if not frame.is_there or found.source is not frame.source:
             continue
         optimizer = next(part for part in name.parts() if kinds.is_optimizer(part.last.value))
         anchor, value = Anchor(found.code, found.statement, "below", frame), optimizer.last.value
@@ -114,7 +114,7 @@ def bring_module_back(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         return
     for name in case.names:
         root, frame = registering_root(case, name), case.frame_of(name)
-        if root is None or frame is None:
+        if root is None or not frame.is_there:
             continue
         anchors = [Anchor(frame.code, each, "below", frame) for each in that_ran(frame, sent)]
         for anchor in (*anchors, Anchor(frame.code, frame.source_node.statement, "above", frame)):
@@ -158,8 +158,6 @@ def _groups(case: MismatchCase, name: AccessPath) -> Iterator[tuple[Group, Any]]
         yield ({field: attribute(owner, field) for field in fields} if key in fields else parts), key
         return
     frame = case.frame_of(name)
-    if frame is None:
-        return
     variables, given = frame.variables, parameters(frame.body)
     unpacked = [target.node for statement in frame.bindings(key)[-1:] for target in targets(statement)]
     for node in (inner for each in unpacked for inner in nodes_of(ast.Tuple, each)):
@@ -187,7 +185,7 @@ def _left_out(case: MismatchCase, group: Group, key: Any, found: SourceNode, mov
     for elements in _around(found, list(group)):
         element = elements.pop(key, None)
         if element is not None and found.node in elements.values() and not names_device(element):
-            value = evaluate(element, frame.scope()) if frame is not None else MISSING
+            value = evaluate(element, frame.scope()) if frame.is_there else MISSING
             if value is MISSING or value is group[key]:
                 yield element
 

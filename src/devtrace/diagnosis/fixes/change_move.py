@@ -42,8 +42,8 @@ def keep_moved_result(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     found, frame = case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
     call = match_code("$x.$move(...)", alone(found.statement))
     if call is not None and not _is_loop_variable(found, call["x"], frame):
-        moved = [(found.statement, call["x"]), *(_dropped_likewise(found, frame) if frame is not None else ())]
-        rows = [case.odd_row(evaluate(owner, frame.scope())) for _, owner in moved] if frame is not None else []
+        moved = [(found.statement, call["x"]), *_dropped_likewise(found, frame)]
+        rows = [case.odd_row(evaluate(owner, frame.scope())) for _, owner in moved]
         since = [Moved(row, verdict.move.op) for row in (case.row, *rows) if row is not None]
         yield from _kept(found.code, [(each, found.code.text(owner)) for each, owner in moved], since)
     for name, own, statement in itertools.islice(dropped_results(case), 1):  # an object's own `to`: `batch.to(device)`
@@ -72,9 +72,9 @@ def _dropped_likewise(found: SourceNode, frame: FailingFrame) -> Iterator[tuple[
             yield each, other["x"]
 
 
-def _is_loop_variable(found: SourceNode, node: ast.expr, frame: FailingFrame | None) -> bool:
+def _is_loop_variable(found: SourceNode, node: ast.expr, frame: FailingFrame) -> bool:
     """Return whether it is the variable of a loop that has ended: a new value for it would not reach the list."""
-    running = [*frame.source.ancestors(frame.source_node.statement)] if frame is not None else []
+    running = [*frame.source.ancestors(frame.source_node.statement)]
     ended = (loop for loop in only(ast.For, found.loops) if loop not in running)
     return any(variable(node) in assigned_names(loop.target) for loop in ended)
 
@@ -99,7 +99,7 @@ def move_to_expected_trait(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
     for found, move in _sending(case, verdict):
         frame, call = frame_at(case, move.site), match_code("$x.$move(...)", found.node)
         is_value = isinstance(found.statement, ast.Assign | ast.Return) and found.statement.value is found.node
-        if frame is None or call is None or call["move"] not in case.queries.move_methods or not is_value:
+        if not frame.is_there or call is None or call["move"] not in case.queries.move_methods or not is_value:
             continue
         line, in_module = found.source.span(found.node).line, kinds.is_module(frame.variables.get(frame.own))
         device = frame.device_code(line, found.node if in_module else None)
@@ -118,7 +118,7 @@ def change_the_word(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     found = case.queries.own_node(verdict.born) if case.mismatch.is_meant else NOWHERE
     frame = frame_at(case, verdict.born)
     words = [each for each in nodes_of(ast.Constant, found.node) if each.value == case.odd_trait]
-    if frame is not None and len(words) == 1:
+    if frame.is_there and len(words) == 1:
         device = frame.device_code(found.source.span(found.node).line)
         moved = made_at(case, lambda made: made.source is found.source and made.node is found.node)
         new = found.code.text_with(found.statement, (words[0], device))

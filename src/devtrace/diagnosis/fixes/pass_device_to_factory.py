@@ -82,10 +82,9 @@ def ask_the_hook(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     if verdict.asked is None or case.queries.package(case.queries.op_site(case.origin.op)):
         return
     made, given, frame, *_, hook = verdict.asked
-    paths = case.moment.whole_walk.names(verdict.module.last.value) if frame is not None else []
-    here = frame.number if frame is not None else -1
-    names = [name for name in paths if name.frame == here or name.references[0].kind == "global"]
-    known = frame.device_code(made.source.span(given).line, made.node) if frame is not None else ""
+    paths = case.moment.whole_walk.names(verdict.module.last.value) if frame.is_there else []
+    names = [name for name in paths if name.frame == frame.number or name.references[0].kind == "global"]
+    known = frame.device_code(made.source.span(given).line, made.node)
     device = next((f"{name.code}{hook.code}" for name in names if name.code and hook.code), known)
     moved = [*made_at(case, lambda each: each.statement is made.statement)] or [Moved(case.row, case.op)]
     code = device or case.queries.by.literal(made.source, hook.device)

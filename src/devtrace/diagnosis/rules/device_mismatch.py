@@ -29,11 +29,9 @@ from devtrace.trace.ids import OpId, TensorId
 
 
 def device_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
-    refused = _refused_gradient(queries, op, text) or _refused_copy(queries, moment, op, text)
-    found = find_mismatch(queries, op) if refused is None else None
-    if found is not None:
-        found = _blame_the_input(queries, moment, intended(queries, moment, found))
-    mismatch = refused or found
+    mismatch = _refused_gradient(queries, op, text) or _refused_copy(queries, moment, op, text)
+    if mismatch is None and (found := find_mismatch(queries, op)) is not None:
+        mismatch = _blame_the_input(queries, moment, intended(queries, moment, found))
     return explained(MismatchCase.of(queries, moment, mismatch), "device-mismatch") if mismatch is not None else None
 
 
@@ -46,7 +44,7 @@ def _blame_the_input(queries: TraceQueries, moment: FailingMoment, mismatch: Mis
         return mismatch
     frame = FailingFrame.reading(moment, 0, mismatch.expected_trait)
     found = queries.op_node(mismatch.op)
-    if frame is None or not isinstance(found.node, ast.Call) or factory_call(found) is not None:
+    if not isinstance(found.node, ast.Call) or factory_call(found) is not None:
         return mismatch
     rows = [moment.row(value.value) for value in values(found.node, found.source, frame.scope())]
     of_odd_trait = [row for row in rows if row is not None and queries.device(row) == mismatch.odd_trait]

@@ -125,8 +125,8 @@ def birth_by_name(case: MismatchCase, names: Iterable[AccessPath]) -> Site | Non
     """Return the line that gave a tensor one of its names, as `x = load(file)`."""
     for name in sorted(names, key=lambda each: len(each.references)):
         step = next((each for each in name.references if users_file(each.owner)), name.last)
-        given = only_assignment(case.queries, step.owner, step.key) if step.kind == "attribute" else None
-        if given is not None and (step is name.last or not called_names(given.statement).isdisjoint(MAKES)):
+        given = only_assignment(case.queries, step.owner, step.key) if step.kind == "attribute" else NOWHERE
+        if given is not NOWHERE and (step is name.last or not called_names(given.statement).isdisjoint(MAKES)):
             return given.code.site_of(given.statement)
         bound = case.binding_of(name) if step.kind != "attribute" else None
         if bound is not None:
@@ -165,7 +165,7 @@ def _loaded_from(case: MismatchCase) -> Site | None:
     """Return the line that loaded `saved` of `optimizer.load_state_dict(saved)`: `saved = torch.load(f)`."""
     frame, calls = frame_at(case, case.born), calls_in(case.queries.source_node(case.born).statement)
     call = next((call for call in calls if called_name(call) == "load_state_dict" and call.args), None)
-    if call is None or frame is None:
+    if call is None:
         return None
     bound = [statement for variable in names_in(call.args[0]) for statement in frame.bindings(variable)[-1:]]
     return frame.code.site_of(bound[0]) if bound else None

@@ -33,9 +33,8 @@ def given_to_forward(
     """Return the arguments of a module's forward after its pre-hooks, with the runs of these."""
     runs: list[Activation] = []
     for hook, with_words in _around(module, before=True):
-        run = _run(reader, hook, [KnownValue(module), *given.to_hook(with_words=with_words)], activation)
-        runs.append(run)
-        made = _made(reader, run)
+        runs.append(_run(reader, hook, [KnownValue(module), *given.to_hook(with_words=with_words)], activation))
+        made = _made(reader, runs[-1])
         if with_words:
             made = made.item(0) if isinstance(made, Several) else None
         if made is not None:
