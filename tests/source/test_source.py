@@ -14,7 +14,7 @@ import pytest
 from torch import nn
 
 from devtrace.runtime import overlay
-from devtrace.source.parsing import MOST_TEXT, Source, Span, lines_of, lines_of_statement, parse, read, span_at
+from devtrace.source.parsing import MOST_TEXT, NO_SOURCE, Span, lines_of, lines_of_statement, parse, read, span_at
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict, values
 from trees import parsed
 
@@ -170,7 +170,7 @@ def test_an_instruction_leads_to_its_node() -> None:
     source = parsed(CODE, "a.py")
     code = compile(CODE, "a.py", "exec").co_consts[0]
     wanted = {span_at(code, 2 * index) for index in range(len(list(code.co_positions())))}
-    nodes = {source.segment(node) for span in wanted if (node := source.node_at(span))}
+    nodes = {source.segment(source.node_at(span)) for span in wanted}
     assert {"x * 2", "y += x * 2", "return y"} <= nodes
     assert any(text.startswith(("(x\n", "x\n")) for text in nodes)
 
@@ -187,17 +187,16 @@ def test_nodes_know_what_is_around_them() -> None:
 
 def test_what_is_around_a_node_ends_below_another() -> None:
     source = parsed("while a:\n    b = f(c + 1)")
-    loop, assigned = source.tree.body[0], source.statement(source.node_at(Span(2, 10, 2, 11)) or source.tree)
+    loop, assigned = source.tree.body[0], source.statement(source.node_at(Span(2, 10, 2, 11)))
     (c,) = (each for each in ast.walk(loop) if getattr(each, "id", "") == "c")
     assert [type(each).__name__ for each in source.below(c, loop)] == ["Name", "BinOp", "Call", "Assign"]
     assert [*source.below(c, c)] == []
-    assert [*source.below(c, assigned or loop)] == [*source.below(c, loop)][:3]
+    assert [*source.below(c, assigned)] == [*source.below(c, loop)][:3]
 
 
 def test_without_columns_the_line_decides() -> None:
     source = parsed(CODE)
     node = source.node_at(Span(3, -1, -1, -1))
-    assert node is not None
     assert source.segment(node).startswith("y = (x")
 
 
@@ -217,10 +216,8 @@ def test_files_and_cells_are_read_by_the_name_of_their_code(tmp_path: Path) -> N
     linecache.cache["<cell 5>"] = (3, None, ["x=1"], "<cell 5>")
     (tmp_path / "m.py").write_text("y = 2\n")
     cell, file = read("<cell 5>"), read(str(tmp_path / "m.py"))
-    assert isinstance(cell, Source)
-    assert isinstance(file, Source)
     assert (cell.text, file.text) == ("x=1", "y = 2\n")
-    assert read("<nowhere>") is None
+    assert read("<nowhere>") is NO_SOURCE
     assert parse("not python at all") is None
 
 
@@ -285,9 +282,7 @@ class Asked:
 
 def text_at(code: CodeType, instruction: int) -> str:
     source = read(code.co_filename)
-    assert source is not None
-    node = source.node_at(span_at(code, instruction))
-    return source.segment(node) if node is not None else ""
+    return source.segment(source.node_at(span_at(code, instruction)))
 
 
 def asked_in_a_row(flag: str, x: Asked, y: Asked) -> None:

@@ -17,7 +17,7 @@ from devtrace.costs.uses import are_taken_one_by_one
 from devtrace.costs.values import is_trained
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.slugs import Severity
-from devtrace.source.matching import called_name, calls_in, match_code, names_in, variable
+from devtrace.source.matching import called_name, called_names, calls_in, match_code, names_in, variable
 from devtrace.source.vocabulary import FILLS, JOINS, is_factory, is_move
 from devtrace.trace.ids import NO_OP, OpId, TensorId
 
@@ -68,8 +68,7 @@ def _are_lists_of_numbers(cost: Cost) -> bool:
     queries, tensors = cost.queries, cost.queries.trace.tensors
     rows = [row for op in cost.ops for row in (queries.carried(op) or queries.outputs(op))[:1]]
     kinds = {(tensors.number("shape", row), str(tensors.raw("dtype", row))) for row in rows}
-    made = queries.op_node(queries.producer(rows[0])) if len(kinds) == 1 else None
-    makes = made is not None and any(called_name(call) == "tensor" for call in calls_in(made.node))
+    makes = len(kinds) == 1 and "tensor" in called_names(queries.op_node(queries.producer(rows[0])).node)
     return makes and cost.is_of_the_user and cost.bytes <= _TINY * len(cost.ops)
 
 
@@ -177,8 +176,7 @@ def is_sent_in_vain(cost: Cost) -> Names | None:
     if not are_copies or not takers <= {*cost.ops}:
         return None
     line = queries.op_user(sent[0])
-    moving = queries.source_node(line)
-    moved = match_code("$x = $x.$move(...)", moving.statement) if moving is not None else None
+    moved = match_code("$x = $x.$move(...)", queries.source_node(line).statement)
     is_alone = moved is not None and variable(moved["x"]) != ""
     return {"name": cost.name, "site": queries.site(line)} if is_alone or is_of_ddp(queries, sent[0]) else None
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from devtrace.costs.advice import Needless
 from devtrace.costs.repeated_costs import Cost, costs, together
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site, estimated_cost, sites_of_errors, worst_first
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.slugs import RuleSlug
@@ -97,8 +97,8 @@ def one_a_cost(queries: TraceQueries, findings: Iterable[Finding]) -> Iterator[t
 def _keys(queries: TraceQueries, finding: Finding) -> list[object]:
     """Return what a cost is known by: its statement, and the change that mends it where it names the tensor."""
     is_of_time = finding.severity == "warning" and finding.count > 1 and finding.op >= 0
-    found = queries.node_at(finding.site) if is_of_time and finding.site is not None else None
-    if found is None:
+    found = queries.node_at(finding.site) if is_of_time and finding.site is not None else NOWHERE
+    if found is NOWHERE:
         return []
     tensor = finding.culprit
     change = [(finding.rule, finding.help, finding.edits, tensor.name, tensor.born)] if tensor is not None else []

@@ -48,7 +48,7 @@ def is_kept_in_list(cost: Cost) -> Names | None:
         return None
     outer = [each for each in found.loops if each is not loop and each in found.source.ancestors(loop)]
     # In an outer loop the next round would append tensors to numbers.
-    is_new = all(each in found.source.ancestors(start) for each in outer)  # type: ignore[arg-type]
+    is_new = all(each in found.source.ancestors(start) for each in outer)
     return {"kept": read[1], "list": name, "loop": loop} if is_new else None
 
 
@@ -100,7 +100,7 @@ def _filled(found: SourceNode, name: str) -> tuple[ast.stmt | None, ast.expr | N
     for loop in reversed(found.loops) if is_own else ():
         above = [use for use in uses if source.span(use).line < source.span(loop).line]
         inside = [use for use in uses if loop in source.ancestors(use)]
-        start = values_given(source, source.statement(above[-1])).get(name) if above else None  # type: ignore[arg-type]
+        start = values_given(source, source.statement(above[-1])).get(name) if above else None
         if start is not None and inside and all(found.statement in source.ancestors(use) for use in inside):
             return loop, start
     return None, None

@@ -20,11 +20,9 @@ import numpy as np
 from devtrace.costs.steps import Pace, Steps
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.source_text import brief
-from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, SourceNode, TraceQueries
-from devtrace.diagnosis.findings import Site
+from devtrace.diagnosis.evidence.trace_queries import HOST, NOWHERE, Rows, SourceNode, TraceQueries
 from devtrace.diagnosis.ledger import Tally, directions, on_host, waits
 from devtrace.source.matching import match_code
-from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import is_copied_by
 from devtrace.trace.ids import NO_SITE, NO_TENSOR, OpId, SiteId, TensorId
 from devtrace.words.text_format import one_line
@@ -40,8 +38,6 @@ SAMPLE: Final = 20
 """So many of a line's ops are looked at."""
 SMALL: Final = 4096
 """Bytes below which a copy costs its launch, not its size (about 10 µs on PCIe, the time that 100 KB take)."""
-NOWHERE: Final = SourceNode(Code(Source("", "", ast.Module([], [])), Site("", 0)), ast.Pass(), ast.Pass())
-"""The code of a line without source."""
 Names = dict[str, Any]
 """What sentences and templates of advice are filled with. `why`, `culprit` and `severity` go before the row's own."""
 _OF_OPS: Final = {"syncs": waits, "cpu_compute": on_host}
@@ -87,8 +83,8 @@ class Cost:
     def runs_again(self) -> bool:
         """Return whether the user's line runs in each step; a package that was called once may have the loop."""
         queries, found, row = self.queries, self.queries.source_node(self.site), self.queries.site(self.site)
-        if found is None or row is None or found.loops:
-            return found is not None
+        if found is NOWHERE or row is None or found.loops:
+            return found is not NOWHERE
         users, beside = queries.op_users[self.ops[0] : self.ops[-1] + 1], queries.sites_beside(row)
         lines = queries.trace.sites.ints("line")[beside[np.isin(beside, users)]]
         return row.function != "" and bool((lines != row.line).any())
@@ -120,7 +116,7 @@ class Cost:
     @cached_property
     def found(self) -> SourceNode:
         """Return the line in its source; without source it is no code at all."""
-        return self.queries.source_node(self.line) or NOWHERE
+        return self.queries.source_node(self.line)
 
     @property
     def node(self) -> ast.AST:
@@ -130,7 +126,7 @@ class Cost:
     def code(self) -> Code | None:
         """Return the source of the line, if it is the user's to edit."""
         found = self.queries.own_node(self.line)
-        return found.code if found is not None else None
+        return found.code if found is not NOWHERE else None
 
     @property
     def text(self) -> str:
@@ -170,7 +166,7 @@ class Cost:
         """Code of the ops that made what the line copies: of a tensor an op takes the part, there in the code."""
         queries, row = self.queries, next(iter(self.carried), NO_TENSOR)
         made = (queries.op_node(queries.producer(past)) for past in (queries.ancestors(row) if row >= 0 else ()))
-        return {id(each.node) for each in made if each is not None}
+        return {id(each.node) for each in made}
 
     # Of copies.
 

@@ -74,7 +74,7 @@ def _used_later(cost: Cost, found: SourceNode, loop: ast.stmt) -> tuple[str, Sit
     for name in names:
         for use in (node for node in nodes_of(ast.Name, loop) if node.id == name and is_read(node)):
             statement = source.statement(use)
-            if statement is found.statement or statement is None:
+            if statement is found.statement:
                 continue
             is_apart = any(isinstance(each, DEFINED) for each in source.below(use, loop))
             if is_apart or not isinstance(statement, _SIMPLE):
@@ -215,10 +215,9 @@ def _return_of_gradient(queries: TraceQueries, op: OpId, end: int) -> OpId:
 def _return_from_numpy(queries: TraceQueries, op: OpId, end: int) -> OpId:
     """Return the copy to a device that takes what numpy alone made of the copy."""
     copied = queries.source_node(queries.op_user(op))
-    for later in _copies_to_device(queries, op, end) if copied is not None else ():
-        outer = queries.source_node(queries.op_user(later))
+    for later in _copies_to_device(queries, op, end):
         is_newer = any(queries.producer(row) > op for row in queries.carried(later))
-        if is_newer and copied is not None and outer is not None and _is_made_by_numpy(copied, outer):
+        if is_newer and _is_made_by_numpy(copied, queries.source_node(queries.op_user(later))):
             return later
     return NO_OP
 

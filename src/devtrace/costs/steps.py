@@ -142,8 +142,8 @@ class Steps:
         begun = np.concatenate([[True], users[1:] != users[:-1]])
         for site in np.unique(users[users >= 0]).tolist():
             other = self.queries.source_node(SiteId(site))
-            same = other is not None and other.source is found.source and other.loops[:1] == [loop]
-            if other is not None and same and branch not in other.source.ancestors(other.node):
+            same = other.source is found.source and other.loops[:1] == [loop]
+            if same and branch not in other.source.ancestors(other.node):
                 yield np.flatnonzero(begun & (users == site))
 
 

@@ -143,7 +143,7 @@ class Use(NamedTuple):
 
 def uses(source: Source, value: ast.AST) -> Iterator[Use]:
     """Yield the code around a value in its statement, with what the value is there."""
-    around = source.below(value, source.statement(value))  # type: ignore[arg-type]
+    around = source.below(value, source.statement(value))
     return (Use(inner, outer, _role(inner, outer)) for inner, outer in pairwise(around))
 
 
@@ -338,4 +338,4 @@ def _changed_by(found: SourceNode, use: ast.AST) -> Iterator[str]:
     taker = next((each for each in calls if use not in ast.walk(each.func)), None)  # type: ignore[attr-defined]
     owner, method = (owner_of(taker), called_name(taker)) if taker is not None else (None, "")
     if owner is not None and not package(owner, found.source) and not (method in EXTENDS or changes_itself(method)):
-        yield from filter(None, (path_of(owner), *binds(statement)))  # type: ignore[arg-type]
+        yield from filter(None, (path_of(owner), *binds(statement)))

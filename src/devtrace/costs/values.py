@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.evidence.origins import FROM_DATA
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, TraceQueries
 from devtrace.source.matching import names_in
 from devtrace.source.vocabulary import DRAWS, FILLS, TAKES_VALUES, full_name
 from devtrace.trace.ids import NO_OP, NO_TENSOR, OpId, TensorId
@@ -115,7 +115,7 @@ def _fillings(queries: TraceQueries, base: TensorId, maker: OpId, op: OpId) -> l
     at = maker
     while (at := first_write(queries, [base], at, op)) >= 0:
         code = queries.op_node(at)
-        if code is None or len(found) == _FILLED or op_of(queries, at) not in FILLS:
+        if code is NOWHERE or len(found) == _FILLED or op_of(queries, at) not in FILLS:
             return None
         given = getattr(code.node, "args", [getattr(code.statement, "value", code.node)])
         if any(not full_name(ast.Name(name), code.source) for name in names_in(*given) - TAKES_VALUES):

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site, from_json
 from devtrace.source.parsing import Span
 from devtrace.words.catalogue import sentence
@@ -87,9 +87,7 @@ def _is_silent(queries: TraceQueries, finding: Finding) -> bool:
 def _text_around(queries: TraceQueries, site: Site) -> str:
     """Return the lines of a site, and of its statement if that has no body of its own."""
     source, found = queries.read(site.file, site.line, site.cell_id), queries.node_at(site)
-    if source is None:
-        return ""
     span = Span(site.line, 0, max(site.end_line, site.line), 0)
-    if found is not None and not hasattr(found.statement, "body"):
+    if found is not NOWHERE and not hasattr(found.statement, "body"):
         span = source.span(found.statement)
     return "\n".join(source.line(number) for number in range(span.line, span.end_line + 1))

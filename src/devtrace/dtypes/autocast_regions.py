@@ -3,7 +3,7 @@
 import ast
 
 from devtrace.diagnosis.evidence.origins import Origin
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.element_types import DEFAULT, GIVES_DTYPES, is_cast, is_floating
 from devtrace.source.matching import called_name, called_names, calls_in, keyword, match_code
@@ -27,7 +27,7 @@ def made_it(queries: TraceQueries, origin: Origin, dtype: str, *, inside: bool =
 def is_read_within(queries: TraceQueries, op: OpId) -> bool:
     """Return whether a block of the source around an op enters autocast, for one that nobody recorded."""
     found = queries.op_node(op)
-    return found is not None and is_entered_around(found.source, found.node)
+    return is_entered_around(found.source, found.node)
 
 
 def is_entered_around(source: Source, node: ast.AST) -> bool:
@@ -60,7 +60,7 @@ def _is_cast(queries: TraceQueries, op: OpId) -> bool:
 def _is_plain(queries: TraceQueries, op: OpId, region: Autocast) -> bool:
     """Return whether an op ran under autocast, in a line that casts nothing itself."""
     found = queries.op_node(op)
-    if found is None or region.enabled <= 0:
+    if found is NOWHERE or region.enabled <= 0:
         return False
     asked = any(keyword(call, "dtype") is not None for call in calls_in(found.statement))
     names = called_names(found.statement)
@@ -81,8 +81,8 @@ def _enters(block: ast.AST) -> bool:
 def left(queries: TraceQueries, region: Autocast) -> Site | None:
     """Return where a region was left: the last line of its block, as Python itself names the line of the `with`."""
     site = Site.of(region.left) if region.left is not None else None
-    entered = queries.source_node(region.site.id) if region.site is not None else None
-    block = entered.statement if entered is not None else None
-    if site is None or entered is None or not isinstance(block, ast.With) or not _enters(block):
+    entered = queries.source_node(region.site.id) if region.site is not None else NOWHERE
+    block = entered.statement
+    if site is None or not isinstance(block, ast.With) or not _enters(block):
         return site
     return entered.code.site_of(block.body[-1])

@@ -33,12 +33,10 @@ from devtrace.words.catalogue import sentence
 def cast_what_numpy_gives(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `torch.from_numpy(state)` into `torch.from_numpy(state).float()`."""
     found = case.queries.own_node(case.queries.op_site(case.origin.op))
-    calls = calls_in(found.node) if found is not None else ()
-    call = next((each for each in calls if called_name(each) in (*MAKES_ON_HOST, *OF_DATA, "tensor")), None)
-    if found is None or call is None:
-        return
-    moved = [Moved(row, OpId(case.origin.op + 1)) for row in case.queries.outputs(case.origin.op)]
-    yield from _cast(case, found.code, call, "fixed.where-made", moved)
+    making = (each for each in calls_in(found.node) if called_name(each) in (*MAKES_ON_HOST, *OF_DATA, "tensor"))
+    if (call := next(making, None)) is not None:
+        moved = [Moved(row, OpId(case.origin.op + 1)) for row in case.queries.outputs(case.origin.op)]
+        yield from _cast(case, found.code, call, "fixed.where-made", moved)
 
 
 def cast_for_numpy(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -81,10 +79,10 @@ def numbers_that_fit(
 
 def invert_mask(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `1 - mask` into `~mask`."""
-    frame = failing_frame(case) if case.mismatch.of == "whole" else None
-    node = frame.source_node.node if frame is not None else None
+    frame = failing_frame(case)
+    node = frame.source_node.node
     found = match_code("1 - $mask", node) or match_code("1.0 - $mask", node)
-    if frame is not None and found is not None and node is not None:
+    if found is not None and case.mismatch.of == "whole":
         text = frame.code.text(found["mask"])
         new = f"~{text}" if variable(found["mask"]) else f"~({text})"
         yield from rewritten(frame.code, {node: new}, "fixed.invert", [Moved(case.odd_tensor, case.op)])
@@ -95,7 +93,7 @@ def cast_what_a_hook_returns(case: MismatchCase, verdict: Verdict) -> Iterator[F
     queries, frame = case.queries, failing_frame(case)
     op = queries.producer(queries.base(case.odd_tensor))
     found = queries.own_node(queries.op_site(op))
-    if frame is None or found is None or found.function in (None, frame.function) or any(odd_expression(case)):
+    if not frame.is_there or found.function in (None, frame.function) or any(odd_expression(case)):
         return
     given = [each.value for each in nodes_of(ast.Return, found.function)]
     names = assigned_names(*getattr(found.statement, "targets", ()))
@@ -119,15 +117,14 @@ def _number(node: ast.expr, scope: object) -> float | None:
 
 def leave_out_cast(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Take out `model.half()`: autocast and a scaler replace it."""
-    found = case.queries.own_node(verdict.sent_by.site) if verdict.sent_by is not None else None
-    if case.mismatch.of != "gradients" or found is None or verdict.sent_by is None:
+    if case.mismatch.of != "gradients" or verdict.sent_by is None:
         return
-    text = f".{found.code.method_call(found.node)}"
-    edit, call = found.code.removed(found.statement), match_code("$model.$cast()", found.node)
-    if call is not None and alone(found.statement) is not found.node:
-        edit = found.code.replaced(found.node, found.code.text(call["model"]))
-    moved = [Moved(verdict.sent_by.result, verdict.sent_by.op)]
-    if call is not None:
+    found = case.queries.own_node(verdict.sent_by.site)
+    if call := match_code("$model.$cast()", found.node):
+        edit = found.code.removed(found.statement)
+        if alone(found.statement) is not found.node:
+            edit = found.code.replaced(found.node, found.code.text(call["model"]))
+        text, moved = f".{found.code.method_call(found.node)}", [Moved(verdict.sent_by.result, verdict.sent_by.op)]
         yield from suggested(sentence("fixed.leave-out-cast", code=text), edit, moved=moved)
 
 

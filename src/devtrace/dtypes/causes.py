@@ -8,6 +8,7 @@ from devtrace.diagnosis.causes.ordered import Causes
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Predicate, Verdict
 from devtrace.diagnosis.evidence.moves import move_of, moves_from
 from devtrace.diagnosis.evidence.origins import factory_call, is_factory_without, is_like_data, is_of_an_array
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import CASTS
 from devtrace.dtypes import autocast_regions
@@ -46,12 +47,13 @@ def _carried_from(case: MismatchCase) -> TensorId:
 
 def region_was_left(case: MismatchCase) -> Verdict | None:
     """An op under autocast made it, and the failing op is outside."""
-    origin, found = case.origin, case.queries.source_node(case.born) or case.queries.op_node(case.op)
+    origin, born = case.origin, case.queries.source_node(case.born)
     if case.queries.evidence.saw_ops:
         is_left = autocast_regions.made_it(case.queries, origin, case.odd_trait)
     else:
         is_half = case.odd_trait in ("float16", "bfloat16") and origin.arrival != "copied"
-        is_left = is_half and found is not None and "autocast" in found.source.text
+        found = born if born is not NOWHERE else case.queries.op_node(case.op)
+        is_left = is_half and "autocast" in found.source.text
     return Verdict("autocast-off", case.born, case.name) if is_left else None
 
 
@@ -95,8 +97,8 @@ def default_dtype_was_set(case: MismatchCase) -> Verdict | None:
 def _was_made_by_default(case: MismatchCase) -> bool:
     """Return whether a tensor of no usual dtype was made without being asked, in a program that sets the default."""
     is_made = case.origin.arrival in (("made",) if case.queries.evidence.saw_ops else ("made", "given"))
-    found = case.queries.source_node(case.born) if is_made and case.odd_trait in _NOT_BY_TORCH else None
-    return found is not None and "set_default_" in found.source.text
+    sets_it = "set_default_" in case.queries.source_node(case.born).source.text
+    return is_made and case.odd_trait in _NOT_BY_TORCH and sets_it
 
 
 def weight_is_real(case: MismatchCase) -> Verdict | None:
@@ -105,14 +107,12 @@ def weight_is_real(case: MismatchCase) -> Verdict | None:
         return None
     born = case.queries.born(case.origin.row)
     found = case.queries.source_node(born)
-    calls = calls_in(found.statement) if found is not None else ()
-    is_made = any(is_factory_without(case.queries.by, call, found.source) for call in calls if found is not None)
+    is_made = any(is_factory_without(case.queries.by, call, found.source) for call in calls_in(found.statement))
     return Verdict("created-without-device", born, case.name) if is_made else None
 
 
 def number_became_a_tensor(case: MismatchCase) -> Verdict | None:
-    found = case.queries.source_node(case.queries.born(case.origin.row)) if case.origin.op >= 0 else None
-    call = factory_call(found) if found is not None else None
+    call = factory_call(case.queries.source_node(case.queries.born(case.origin.row))) if case.origin.op >= 0 else None
     if call is None or case.origin.arrival not in ("given", "made") or case.queries.dims[case.origin.row] != 0:
         return None
     match call.args:

@@ -109,7 +109,7 @@ def _refused(queries: TraceQueries, op: OpId, error: DtypeError) -> Mismatch | N
 def _given_to_numpy(queries: TraceQueries, op: OpId) -> list[TensorId]:
     """Return the tensor that numpy got: for `policy(state).numpy()` the line's last result."""
     found = queries.op_node(op)
-    if found is None or not called_name(found.node) or all(map(is_path, operands(found.node))):
+    if not called_name(found.node) or all(map(is_path, operands(found.node))):
         return queries.inputs(op)
     made = mismatch.results_of_the_line(queries, op)
     return [row for row in made if queries.trait(row) in _HALVES][-1:] or queries.inputs(op)
@@ -250,8 +250,8 @@ def _is_read_under_autocast(queries: TraceQueries, moment: FailingMoment, row: T
         return True
     for name in moment.names(row):
         frame = FailingFrame.of(moment, name.frame, "")
-        bound = frame.bindings(name.texts[0])[-1:] if frame is not None else []
-        if frame is not None and any(autocast_regions.is_entered_around(frame.source, each) for each in bound):
+        bound = frame.bindings(name.texts[0])[-1:]
+        if any(autocast_regions.is_entered_around(frame.source, each) for each in bound):
             return True
     return False
 
@@ -311,7 +311,7 @@ def _cast_from(queries: TraceQueries, rows: list[TensorId], dtype: str) -> set[s
     """Return from which dtypes casts brought tensors of a dtype; what is computed in it, by `dtype=`, is no cast."""
     found = set[str]()
     for move in moves_of(queries, (row for row in rows if queries.trait(row) == dtype)):
-        match getattr(queries.op_node(move.op), "node", None):
+        match queries.op_node(move.op).node:
             case ast.Call() as call if not is_cast(called_name(call)) and keyword(call, "dtype") is not None:
                 continue
         found.add(queries.trait(move.source))

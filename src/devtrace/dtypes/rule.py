@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence.finding_parts import of_error
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.evidence.source_text import assigned_names
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.rules.explained_mismatch import birth_by_name, explained
@@ -44,8 +44,8 @@ def _in_a_new_tensor(queries: TraceQueries, moment: FailingMoment, op: OpId, tex
     """Explain a number that the dtype of a new tensor cannot hold: `limit = torch.full((2,), 1e6, dtype=half)`."""
     error, found = dtype_error(text), queries.op_node(op)
     site = queries.site(queries.op_site(op))
-    frame = FailingFrame.of(moment, 0, "") if moment.frames else None
-    if error is None or error.refused != "number" or queries.inputs(op) or found is None or frame is None:
+    frame = FailingFrame.of(moment, 0, "")
+    if error is None or error.refused != "number" or queries.inputs(op) or found is NOWHERE or not frame.is_there:
         return None
     names = tuple(assigned_names(found)) or (one_line(found.source.segment(found.node)),)
     fix = next(numbers_that_fit(frame, error.named[0]), Fix(""))

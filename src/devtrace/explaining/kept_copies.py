@@ -82,10 +82,9 @@ def _copied_at(reader: Reader, site: int) -> Iterator[Any]:
         return
     position = sites.position(site)
     source, node = parsing.node_of(position.code, position.instruction)
-    statement = source.statement(node) if source is not None and node is not None else None
     known = next((each.globals for each in reader.user_activations() if each.source is source), {})
-    for call in calls_in(statement) if statement is not None else ():
-        if called_name(call) == "deepcopy" and call.args and source is not None:
+    for call in calls_in(source.statement(node)):
+        if called_name(call) == "deepcopy" and call.args:
             run = run_around(reader, call, Activation.of_file(source, known))
             value = reader.known(owner_of(call.args[0]) or call.args[0], run)  # `model` of `model.state_dict()`
             if is_module(value):

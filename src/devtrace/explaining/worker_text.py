@@ -10,7 +10,7 @@ from devtrace.diagnosis.evidence.torchs_sentences import WRAPPED
 from devtrace.explaining.reading.file_index import site_of
 from devtrace.recording.columns import sites
 from devtrace.source import parsing
-from devtrace.source.parsing import Span
+from devtrace.source.parsing import NO_CODE, Span
 from devtrace.words.catalogue import family, sentence
 
 _CAUGHT: Final = re.compile(r"Caught [\w ]+ in (DataLoader worker|replica|file)")
@@ -38,6 +38,5 @@ def read_worker_text(text: str) -> WorkerText | None:
     note = sentence("explained.as-text", how=sentence(_HOW[how]))
     file, line = theirs[-1] if theirs else ("", 0)
     source = parsing.read(file)
-    node = source.node_at(Span(line, -1, -1, -1)) if source is not None else None
-    site = site_of(node, source, sites.NOWHERE) if source is not None and node is not None else sites.NOWHERE
-    return WorkerText(site, note)
+    node = source.node_at(Span(line, -1, -1, -1))
+    return WorkerText(site_of(node, source, sites.NOWHERE) if node is not NO_CODE else sites.NOWHERE, note)

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, TraceQueries
 from devtrace.memory.retaining_line import Keeper, being_made, keeper
 from devtrace.memory.shortage import NOBODY, Holding, Shortage
 from devtrace.source.matching import called_names
@@ -107,7 +107,7 @@ class Memory:
 
     def code(self, group: Group) -> tuple[Code, ast.stmt] | None:
         """Return the statement that made most of a group, else the one that keeps it."""
-        if (made := self.queries.source_node(group.born())) is not None:
+        if (made := self.queries.source_node(group.born())) is not NOWHERE:
             return made.code, made.statement
         keeps = self.keeper(group)
         return (keeps, keeps.statement) if keeps is not None else None
@@ -169,8 +169,7 @@ class Memory:
 
     def is_deep_copied(self, group: Group) -> bool:
         """Return whether the line that made most of a group copies deeply: `copy.deepcopy(model)`."""
-        node = self.queries.source_node(group.born())
-        return node is not None and "deepcopy" in called_names(node.statement)
+        return "deepcopy" in called_names(self.queries.source_node(group.born()).statement)
 
     def is_of_states(self, group: Group, keeps: Keeper) -> bool:
         """Return whether most of a group was made of parts of models, or of gradients, and nothing was computed of it.

@@ -199,9 +199,9 @@ def deleted(memory: Memory, moment: FailingMoment) -> Remedy | None:
     queries = memory.queries
     for row, frame in queries.frames:
         site, code = queries.site(row), frame.f_code
-        source = queries.read(site.file, site.line, site.cell_id) if site is not None else None
-        if site is None or source is None or site.cell is not None:
+        if site is None or site.cell is not None:
             continue
+        source = queries.read(site.file, site.line, site.cell_id)
         # Of a file's own variables none, as functions of others may read them.
         body = getattr(source.body_of(code), "body", [])
         last = _last_reads(source, body, site.line) if isinstance(body, list) else {}

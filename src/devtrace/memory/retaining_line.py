@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Final, Literal, Self
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.defuse import LOOPS, binds, loops_around, path_of, paths_in, read_first, statements, targets
 from devtrace.source.matching import (
@@ -27,7 +27,7 @@ from devtrace.source.matching import (
     owner_of,
     written_out,
 )
-from devtrace.source.parsing import FunctionNode, Source, parameters
+from devtrace.source.parsing import NO_SOURCE, FunctionNode, Source, parameters
 from devtrace.source.vocabulary import ADDS, READS, TAKES_OUT, TAKES_VALUES
 
 Way = Literal["is", "drained", "put", "added", "carried"]
@@ -157,11 +157,11 @@ def being_made(queries: TraceQueries) -> tuple[str, Keeper] | None:
     in_generator = False
     for row, frame in queries.frames:
         found = queries.source_node(row)
-        if found is None:
+        if found is NOWHERE:
             continue
-        source, node, statement = found.source, found.node, found.source.statement(found.node)
+        source, node, statement = found.source, found.node, found.statement
         parts = [each for each in source.ancestors(node) if hasattr(each, "generators")]
-        if statement is not None and (parts or (in_generator and not isinstance(statement, LOOPS))):
+        if parts or (in_generator and not isinstance(statement, LOOPS)):
             code = parts[0] if parts else node
             value: Any = getattr(code, "elt", None) or getattr(code, "value", None) or node
             path = next(filter(None, (path_of(x) for each in targets(statement) for x in chain(each.node))), "")
@@ -177,13 +177,12 @@ def _places(
     """Yield where a name may be given its value: a variable in its own function, an attribute in any, by more of it."""
     file, _, first = scope
     if "." not in name:
-        source = queries.read(file, max(first, 1)) if file else None
-        if source is not None:
-            yield [(source, each, name) for each in _sharing(source, name, scope)]
+        source = queries.read(file, max(first, 1)) if file else NO_SOURCE
+        yield [(source, each, name) for each in _sharing(source, name, scope)]
         return
     parts = [part for part in name.split(".")[1:] if part != "*"]
     files = dict.fromkeys([file, *(block.file for block in queries.trace.sources)])
-    sources = [found for each in files if each and (found := queries.read(each, 1)) is not None]
+    sources = [queries.read(each, 1) for each in files if each]
     tails = (".".join(["", *parts[at:]]) for at in range(len(parts)))
     for path in dict.fromkeys([*tails, *(f".{part}" for part in parts)]):
         yield ((source, each, path) for source in sources for each in (*_functions(source), source.tree))

@@ -34,7 +34,7 @@ _SAME_ITEMS: Final = ("sorted", "reversed", "list", "tuple", "iter")
 
 def lost_variables(
     frame: FrameType | Frame,
-    at: tuple[Source | None, ast.AST | None],
+    at: tuple[Source, ast.AST],
     below: FrameType | Frame | None,
     trait_of: Callable[[Any], object],
 ) -> dict[str, Any]:
@@ -43,8 +43,8 @@ def lost_variables(
     A value without a trait, by `trait_of`, fits any other.
     """
     source, node = at
-    lost = _lost(source, node, frame.f_code.co_name) if source is not None and node is not None else []
-    if not lost or node is None:
+    lost = _lost(source, node, frame.f_code.co_name)
+    if not lost:
         return {}
     scope = Scope.of(frame)
     found = list(islice(turns(lost, scope), MOST_TURNS))

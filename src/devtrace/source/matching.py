@@ -195,14 +195,14 @@ def run_names(node: ast.AST) -> set[str]:
     return called_names(node) | named - {""}
 
 
-def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    return next((word.value for word in call.keywords if word.arg == name), None)
+def keyword(call: ast.Call | None, name: str) -> ast.expr | None:
+    return next((word.value for word in call.keywords if word.arg == name), None) if call is not None else None
 
 
-def given_trait(call: ast.Call, trait: str = "device") -> ast.expr | None:
+def given_trait(call: ast.Call | None, trait: str = "device") -> ast.expr | None:
     """Return the device or dtype argument of a call: by keyword, or first in `.to()`."""
     named = keyword(call, trait)
-    return call.args[0] if named is None and called_name(call) == "to" and call.args else named
+    return call.args[0] if call is not None and named is None and called_name(call) == "to" and call.args else named
 
 
 def hands_on(node: ast.AST | None, given: Container[str]) -> TypeGuard[ast.Call]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from devtrace.source.defuse import statements
 from devtrace.source.matching import called_name, match_code, only
-from devtrace.source.parsing import Source, read
+from devtrace.source.parsing import NO_CODE, Source, read
 from devtrace.source.safe_values import Scope, class_dict, classes_of, evaluate, run_by
 from devtrace.source.vocabulary import TAKES_ITEMS
 
@@ -60,6 +60,4 @@ def returned_in(body: ast.AST) -> list[ast.expr]:
 def returned_by(code: CodeType) -> Iterator[tuple[Source, ast.expr]]:
     """Yield the returned expressions of a function."""
     source = read(code.co_filename)
-    body = source.body_of(code) if source is not None else None
-    if source is not None and body is not None:
-        yield from ((source, each) for each in returned_in(body))
+    yield from ((source, each) for each in returned_in(source.body_of(code) or NO_CODE))

@@ -44,6 +44,8 @@ def lines_of(text: str) -> list[str]:
 
 NamedFunction = ast.FunctionDef | ast.AsyncFunctionDef
 FunctionNode = NamedFunction | ast.Lambda
+NO_CODE: Final = ast.Pass()
+"""The code at a place that has none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,22 +123,21 @@ class Source:
         blocks = (getattr(parent, name, None) for name in ("body", "orelse", "finalbody"))
         return next((each for each in blocks if isinstance(each, list) and statement in each), [])
 
-    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+    def ancestors(self, node: ast.AST | None) -> Iterator[ast.AST]:
         """Yield the node itself, then each node around it, out to the module."""
-        current: ast.AST | None = node
-        while current is not None:
-            yield current
-            current = self.parent(current)
+        while node is not None:
+            yield node
+            node = self.parent(node)
 
     def below(self, node: ast.AST, top: ast.AST) -> Iterator[ast.AST]:
         """Yield the node itself, then each node around it, as long as it is not another one."""
         return takewhile(lambda each: each is not top, self.ancestors(node))
 
-    def statement(self, node: ast.AST) -> ast.stmt | None:
-        """Return the innermost statement around a node."""
-        return self.nearest(ast.stmt, node)
+    def statement(self, node: ast.AST | None) -> ast.stmt:
+        """Return the innermost statement around a node; NO_CODE around none."""
+        return self.nearest(ast.stmt, node) or NO_CODE
 
-    def nearest(self, kind: type[N], node: ast.AST) -> N | None:
+    def nearest(self, kind: type[N], node: ast.AST | None) -> N | None:
         """Return a node itself, or the first around it, that is of a kind."""
         return next((outer for outer in self.ancestors(node) if isinstance(outer, kind)), None)
 
@@ -184,8 +185,8 @@ class Source:
         index = number - self.first
         return " " * self.indent + self._lines[index].rstrip("\r\n") if 0 <= index < len(self._lines) else ""
 
-    def node_at(self, span: Span) -> ast.AST | None:
-        """Return the expression or statement of a span, else the innermost one around it.
+    def node_at(self, span: Span) -> ast.AST:
+        """Return the expression or statement of a span, else the innermost one around it, else NO_CODE.
 
         Without columns: the statement that begins at the line, else the innermost one around it.
         """
@@ -198,6 +199,10 @@ class Source:
             return first[1]
         around = [each for each in there if each[0][:2] <= span[:2] and span[2:] <= each[0][2:]]
         return max(around, key=_smallness, default=_NONE)[1]
+
+
+NO_SOURCE: Final = Source("", "", ast.Module([], []))
+"""The source of a file that has none."""
 
 
 def parameters(body: ast.AST, *, starred: bool = False) -> list[str]:
@@ -244,8 +249,8 @@ def kept_with_source(find: Callable[Concatenate[Source, P], T]) -> Callable[Conc
     return found
 
 
-_At = tuple[Span, ast.AST | None]
-_NONE: Final[_At] = Span(0, 0, 0, 0), None
+_At = tuple[Span, ast.AST]
+_NONE: Final[_At] = Span(0, 0, 0, 0), NO_CODE
 
 
 def _smallness(found: _At) -> tuple[int, int, int, int, bool]:
@@ -320,10 +325,10 @@ def _parsed(text: str, file: str, first: int) -> Source | None:
         return None
 
 
-def read(file: str) -> Source | None:
-    """Parse a file or a cell, by the name that its code objects carry; None when it has no source."""
+def read(file: str) -> Source:
+    """Parse a file or a cell, by the name that its code objects carry; NO_SOURCE when nobody has it."""
     text = text_of(file)
-    return parse(text, file) if text else None
+    return (parse(text, file) if text else None) or NO_SOURCE
 
 
 def text_of(file: str) -> str:
@@ -336,10 +341,10 @@ def text_of(file: str) -> str:
         return ""
 
 
-def node_of(code: CodeType, instruction: int) -> tuple[Source | None, ast.AST | None]:
-    """Return the expression or statement of an instruction, in its file: None without source."""
+def node_of(code: CodeType, instruction: int) -> tuple[Source, ast.AST]:
+    """Return the expression or statement of an instruction, in its file."""
     source = read(code.co_filename)
-    return source, source.node_at(span_at(code, instruction)) if source is not None else None
+    return source, source.node_at(span_at(code, instruction))
 
 
 def span_at(code: CodeType, instruction: int) -> Span:

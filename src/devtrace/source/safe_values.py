@@ -172,10 +172,9 @@ def returned_by_call(call: ast.Call, scope: Scope) -> Any:
 
 def _returned(owner: Any, function: Any) -> tuple[ast.expr, Scope] | None:
     code = getattr(function, "__code__", None)
-    source = read(code.co_filename) if isinstance(code, CodeType) else None
-    if not isinstance(code, CodeType) or source is None or code.co_argcount != 1:
+    if not isinstance(code, CodeType) or code.co_argcount != 1:
         return None
-    function = source.function_at(code.co_firstlineno)
+    function = read(code.co_filename).function_at(code.co_firstlineno)
     body = function.body[ast.get_docstring(function) is not None :] if function is not None else []
     match body:
         case [ast.Return(value=ast.expr() as value)]:

@@ -30,7 +30,7 @@ from devtrace.words.catalogue import sentence
 def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """Find the comparisons in functions of the user's that ran."""
     moment, functions = FailingMoment(queries), defaultdict[tuple[str, int], list[SourceNode]](list)
-    for ran in filter(None, map(queries.own_node, map(SiteId, range(len(queries.trace.sites))))):
+    for ran in map(queries.own_node, map(SiteId, range(len(queries.trace.sites)))):
         functions[ran.code.site.file + ran.code.site.cell_id, getattr(ran.function, "lineno", 0)].append(ran)
     for nodes in functions.values():
         code, source, function = nodes[0].code, nodes[0].source, nodes[0].function

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from devtrace.costs.advice import SINGLY, WAITS, Needless, advised
 from devtrace.costs.cost_findings import finding, findings
 from devtrace.costs.reads import is_asked_for, is_needless, kept
-from devtrace.costs.repeated_costs import NOWHERE, OFTEN, STEPS, Cost
+from devtrace.costs.repeated_costs import OFTEN, STEPS, Cost
 from devtrace.diagnosis.evidence.source_text import brief
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.words.catalogue import sentence

@@ -1,6 +1,6 @@
 """A part was attached to a module after the module had moved."""
 
-from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.access_paths import NO_PATH, AccessPath
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, owned
 from devtrace.diagnosis.evidence.missed_moves import Ownership
 from devtrace.source.defuse import path_of, targets
@@ -37,7 +37,7 @@ def _attached_part(case: MismatchCase, verdict: Verdict) -> str:
     Where others of the layer moved, its call made the tensor, or it is the model itself, the tensor alone was attached.
     """
     name, module = verdict.name, verdict.module
-    if name is None or module is None:
+    if module is NO_PATH:
         return ""
     is_own = len(name.references) - 1 <= len(module.references)
     beside = registered(name.last.owner, depth=0)
@@ -50,6 +50,5 @@ def _attached_part(case: MismatchCase, verdict: Verdict) -> str:
 def _is_given_by_a_method(case: MismatchCase, name: AccessPath) -> bool:
     """Return whether `self.pe = table(n)` made it in another method than the constructor: the layer was there."""
     found = case.queries.source_node(case.born)
-    function = getattr(found.function, "name", "__init__") if found is not None else "__init__"
-    given = (target.node for target in targets(found.statement)) if found is not None else ()
-    return function != "__init__" and any(path_of(each).endswith(f".{name.last.key}") for each in given)
+    function, given = getattr(found.function, "name", "__init__"), targets(found.statement)
+    return function != "__init__" and any(path_of(each.node).endswith(f".{name.last.key}") for each in given)

@@ -62,7 +62,7 @@ def _ran_during_the_computation(case: MismatchCase, op: OpId) -> bool:
         return True
     frame, name = snapshot.frame_of(site), site.function.rpartition(".")[2]
     calling = [at for at, each in enumerate(snapshot.frames) if name and name in each.f_code.co_names]
-    return any(snapshot.has_argument_on(each, device) for each in (calling if frame is None else [frame]))
+    return any(snapshot.has_argument_on(each, device) for each in (calling if frame < 0 else [frame]))
 
 
 def _knew_the_device(case: MismatchCase, owner: object, site: Site, op: OpId) -> bool:
@@ -89,8 +89,8 @@ def _is_of_a_module(queries: TraceQueries, function: str) -> bool:
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:
     found = case.queries.source_node(case.queries.born(case.origin.row))
-    call = factory_call(found) if found is not None else None
-    if found is None or call is None:
+    call = factory_call(found)
+    if call is None:
         return sentence("created-without-device.reason-unnamed", odd=case.odd_trait)
     factory = f"{found.source.segment(call.func)}(...)"
     return sentence("created-without-device.reason", call=factory, odd=case.odd_trait)

@@ -1,8 +1,10 @@
 """Nothing moved a tensor to the device of the computation."""
 
+from devtrace.diagnosis.evidence.access_paths import NO_PATH
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, move_of_its_parameter, owned
 from devtrace.diagnosis.evidence.missed_moves import Ownership, dropped_results, move_of_a_neighbour, moves_of_lineage
 from devtrace.diagnosis.evidence.origins import find_origin
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE
 from devtrace.diagnosis.findings import Site
 from devtrace.source.matching import alone, called_names, match_code
 from devtrace.words.catalogue import sentence
@@ -22,8 +24,8 @@ def optimizer_keeps_it(case: MismatchCase) -> Verdict | None:
         return None
     names = [name for name in case.names if name.is_state_of_an_optimizer]
     moved = ((name, move_of_its_parameter(case, name)) for name in names)
-    found = next((each for each in moved if each[1] is not None), None) or (next(iter(names), None), None)
-    return Verdict("never-moved", case.born, found[0], move=found[1]) if found[0] is not None else None
+    found = next((each for each in moved if each[1] is not None), None) or next(((name, None) for name in names), None)
+    return Verdict("never-moved", case.born, found[0], move=found[1]) if found is not None else None
 
 
 def it_was_computed_from_what_stayed(case: MismatchCase) -> Verdict | None:
@@ -36,8 +38,8 @@ def it_was_computed_from_what_stayed(case: MismatchCase) -> Verdict | None:
 def nobody_kept_the_moved_copy(case: MismatchCase) -> Verdict | None:
     """A line is `x.to(device)` alone: it returns the moved copy and leaves x."""
     move = next(moves_of_lineage(case), None)
-    found = case.queries.source_node(move.site) if move is not None else None
-    if found is None or alone(found.statement) is not found.node:
+    found = case.queries.source_node(move.site) if move is not None else NOWHERE
+    if alone(found.statement) is not found.node:
         return None
     return Verdict("never-moved", case.born, case.name, move=move, dropped=True)
 
@@ -57,8 +59,7 @@ def nothing_moved_it(case: MismatchCase) -> Verdict | None:
 
 
 def _came_from_numpy_past_the_default_device(case: MismatchCase) -> bool:
-    found = case.queries.source_node(case.born)
-    if found is None or called_names(found.node).isdisjoint(case.queries.by.past_default):
+    if called_names(case.queries.source_node(case.born).node).isdisjoint(case.queries.by.past_default):
         return False
     others = (row for row in case.queries.inputs(case.op) if case.is_expected(row))
     return any(find_origin(case.queries, row).arrival == "made" for row in others)
@@ -71,7 +72,7 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
     if _came_from_numpy_past_the_default_device(case):
         return sentence("never-moved.reason-numpy")
     is_inferred = verdict.certainty == "inferred"
-    if verdict.module is not None and not verdict.others:
+    if verdict.module is not NO_PATH and not verdict.others:
         key = "never-moved.reason-module-inferred" if is_inferred else "never-moved.reason-module"
         return sentence(key, module=verdict.module_text, expected=expected)
     beside = _moved_neighbour(case, verdict)
@@ -83,8 +84,8 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
 def _moved_neighbour(case: MismatchCase, verdict: Verdict) -> tuple[Site, str] | None:
     """Return the line that moved the tensor's neighbour, and the neighbour's code: `x` of `x = x.to(device)`."""
     found = case.queries.source_node(verdict.moved)
-    moved = match_code("$x.to(...)", found.node) or match_code("$x.cuda(...)", found.node) if found else None
-    if found is None or moved is None or verdict.name is None:
+    moved = match_code("$x.to(...)", found.node) or match_code("$x.cuda(...)", found.node)
+    if moved is None or verdict.name is NO_PATH:
         return None
     neighbour = found.source.segment(moved["x"])
     return (found.code.site, neighbour) if neighbour and neighbour != verdict.name.text else None

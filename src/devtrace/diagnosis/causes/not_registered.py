@@ -30,7 +30,7 @@ def module_has_it_unregistered(case: MismatchCase, passing: PassingMove) -> Verd
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:
     step = unregistered_step(verdict)
-    if step is None or verdict.name is None:
+    if step is None:
         return sentence("not-registered.reason-unnamed")
     is_container = type(step.value) in _CONTAINERS
     return sentence(

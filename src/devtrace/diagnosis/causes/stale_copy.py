@@ -1,9 +1,11 @@
 """A copy, a view or a cache was taken before the original moved."""
 
+from devtrace.diagnosis.evidence.access_paths import NO_PATH
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict, passed_by
 from devtrace.diagnosis.evidence.missed_moves import Ownership, PassingMove, move_of_the_original, moves_of_lineage
 from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.source_text import bound_above
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE
 from devtrace.source.defuse import paths_in
 from devtrace.trace.ids import NO_TENSOR
 from devtrace.words.catalogue import sentence
@@ -16,12 +18,12 @@ def owner_has_an_early_copy(case: MismatchCase, owner: Ownership) -> Verdict | N
 
 def owner_was_made_of_what_moved_below(case: MismatchCase, owner: Ownership) -> Verdict | None:
     """A line made its owner of a module that a later one of the block moved, nobody recorded them: `ema = EMA(net)`."""
-    if owner.others or owner.name is None or owner.module is None:
+    if owner.others or owner.module is NO_PATH:
         return None
     kind, root = type(owner.module.last.value).__name__, owner.name.texts[0]
     for move in case.queries.trace.moves:
-        found = case.queries.own_node(move.site.id) if move.op < 0 and move.site is not None else None
-        made = bound_above(found, root) if found is not None and str(move.device) == case.expected_trait else None
+        found = case.queries.own_node(move.site.id) if move.op < 0 and move.site is not None else NOWHERE
+        made = bound_above(found, root) if str(move.device) == case.expected_trait else None
         if made is not None and move.module.type == kind and move.module.path in paths_in(made) - {root}:
             missed = Move(move.op, move.site.id, NO_TENSOR, NO_TENSOR)
             return Verdict("stale-copy", case.born, owner.name, owner.module, missed, certainty="inferred")
@@ -52,7 +54,7 @@ def original_moved_without_it(case: MismatchCase) -> Verdict | None:
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:
     site, name, move = case.queries.site(verdict.moved), verdict.name, verdict.move
-    is_the_original = name is not None and move is not None and case.moment.row(name.last.value) == move.source
+    is_the_original = move is not None and case.moment.row(name.last.value) == move.source
     if site is not None and is_the_original:  # of a copy that another line moved for its own use
         return sentence("stale-copy.reason-itself", line=site, odd=case.odd_trait, expected=case.expected_trait)
     return sentence("stale-copy.reason", odd=case.odd_trait, expected=case.expected_trait)

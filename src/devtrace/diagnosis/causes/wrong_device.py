@@ -59,8 +59,8 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
 def _attribute_that_stayed(case: MismatchCase) -> str:
     """Return `self.device`, if a line asks for it and its module is elsewhere: no move changes a plain attribute."""
     found = case.queries.op_node(case.origin.op)
-    frame = case.moment.frame_of(found.code.site) if found is not None else None
-    if found is None or frame is None:
+    frame = case.moment.frame_of(found.code.site)
+    if frame < 0:
         return ""
     asked, scope = device_given(found, case.queries.by), Scope.of(case.moment.frames[frame])
     owned = match_code("$owner.$name", asked)

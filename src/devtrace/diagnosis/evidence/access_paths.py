@@ -111,6 +111,10 @@ class AccessPath:
         return False
 
 
+NO_PATH: Final = AccessPath((Reference(None, "variable", "", None),), ("",))
+"""The path to an object that has no name."""
+
+
 @dataclass
 class Walk:
     """All that the variables of some frames (innermost first) lead to, with the references that lead there."""

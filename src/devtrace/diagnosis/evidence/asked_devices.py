@@ -141,7 +141,7 @@ def who_asked(asked: AskedDevice, failing: FailingFrame) -> tuple[Line, ...]:
     code, given = giver(asked, asked.node, MOST_STEPS) or (asked.frame.code, asked.node)
     is_default = code.source.nearest(ast.arguments, given) is not None
     statement = given if is_default else code.source.statement(given)
-    if statement is None or statement is failing.source_node.statement:
+    if statement is failing.source_node.statement:
         return ()
     return (Line(sentence("label.created"), code.site_of(statement)),)
 

@@ -61,8 +61,7 @@ def is_raised_in_source(error: BaseException) -> bool:
     if code is None or owner_of(code.co_filename) == "hidden":
         return False
     source, node = parsing.node_of(code, entries[-1].tb_lasti)
-    statement = source.statement(node) if source is not None and node is not None else None
-    return isinstance(statement, ast.Raise | ast.Assert)
+    return isinstance(source.statement(node), ast.Raise | ast.Assert)
 
 
 # Errors of torch about devices, by its own sentences, and by the code that raised.

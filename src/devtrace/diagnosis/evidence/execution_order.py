@@ -60,7 +60,7 @@ class Passed:
             for statement in each.statements():
                 if (line := each.source.span(statement).line) <= each.line:
                     called[each is not frame or line > self.line] |= run_by(statement, each.scope())
-        sources = [*(each.source for each in (frame, *inner)), *([found.source] if found is not None else [])]
+        sources = [*(each.source for each in (frame, *inner)), found.source]
         files = list({each.file: each for each in sources}.values())
         maker, below, above = maker_at(site), *(led_to(called[at], files) for at in (True, False))
         return maker in below and maker not in above

@@ -73,10 +73,9 @@ class FailingMoment:
         if not ARE_LOST:
             return [{} for _ in self.frames]
         nodes = (self.queries.source_node(site) for site, _ in self.queries.frames)
-        ats = ((found.source, found.node) if found is not None else (None, None) for found in nodes)
         below = [None, *self.frames]
-        around = zip(self.frames, ats, below, strict=False)
-        return [lost_variables(frame, at, inner, self.trait_of) for frame, at, inner in around]
+        around = zip(self.frames, nodes, below, strict=False)
+        return [lost_variables(frame, (at.source, at.node), inner, self.trait_of) for frame, at, inner in around]
 
     @cached_property
     def by_row(self) -> dict[TensorId, list[Any]]:
@@ -139,14 +138,14 @@ class FailingMoment:
         """Return whether a tensor is a parameter or buffer by a name that it has."""
         return any(name.last.kind in ("parameter", "buffer") for name in self.names(row))
 
-    def frame_of(self, site: Site) -> int | None:
-        """Return the frame that is running the function of a site."""
+    def frame_of(self, site: Site | None) -> int:
+        """Return the frame that is running the function of a site; -1 for none."""
         for number, frame in enumerate(self.frames):
             code = frame.f_code
             name = "" if code.co_name == "<module>" else code.co_qualname
-            if code.co_filename == site.file and name == site.function:
+            if site is not None and code.co_filename == site.file and name == site.function:
                 return number
-        return None
+        return -1
 
     def has_argument_on(self, frame: int, device: str) -> bool:
         """Return whether an argument of a frame's function is, or contains, a tensor on a device."""
@@ -180,5 +179,5 @@ class FailingMoment:
         return {**self.frames[frame].f_locals, **self._lost[frame]} if 0 <= frame < len(self.frames) else {}
 
     def scope(self, frame: int) -> Scope:
-        own = Scope.of(self.frames[frame])
-        return Scope(self.variables(frame), own.globals) if self._lost[frame] else own
+        own = Scope.of(self.frames[frame]) if frame >= 0 else Scope({}, {})
+        return Scope(self.variables(frame), own.globals) if frame >= 0 and self._lost[frame] else own

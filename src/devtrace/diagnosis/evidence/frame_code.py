@@ -12,7 +12,7 @@ from typing import Any
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.source_text import stays_there
-from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, SourceNode
 from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.source import defuse, kinds
 from devtrace.source.defuse import was_passed_by
@@ -47,25 +47,30 @@ class FailingFrame:
     source_node: SourceNode
 
     @classmethod
-    def of(cls, moment: FailingMoment, number: int, expected_trait: str) -> FailingFrame | None:
-        """Return a frame of the user's own code, which a fix may change."""
+    def of(cls, moment: FailingMoment, number: int, expected_trait: str) -> FailingFrame:
+        """Return a frame of the user's own code, which a fix may change; one of no code for any other."""
         frame = cls.reading(moment, number, expected_trait)
-        return None if frame is None or moment.queries.package(moment.queries.frame_sites[number]) else frame
+        is_own = frame.is_there and not moment.queries.package(moment.queries.frame_sites[number])
+        return frame if is_own else cls(moment, -1, expected_trait, NOWHERE)
 
     @classmethod
-    def reading(cls, moment: FailingMoment, number: int, expected_trait: str) -> FailingFrame | None:
-        """Return a frame of anybody's code, to be read."""
-        if not 0 <= number < len(moment.frames):
-            return None
-        found = moment.queries.source_node(moment.queries.frame_sites[number])
-        return cls(moment, number, expected_trait, found) if found is not None else None
+    def reading(cls, moment: FailingMoment, number: int, expected_trait: str) -> FailingFrame:
+        """Return a frame of anybody's code, to be read; one of no code where that is not there."""
+        is_one = 0 <= number < len(moment.frames)
+        found = moment.queries.source_node(moment.queries.frame_sites[number]) if is_one else NOWHERE
+        return cls(moment, number if found is not NOWHERE else -1, expected_trait, found)
 
     @classmethod
     def all_of(cls, moment: FailingMoment, expected_trait: str, *, to_read: bool = False) -> list[FailingFrame]:
         """Return the frames of the user's own code, innermost first; those of anybody's only to be read."""
         find = cls.reading if to_read else cls.of
         found = (find(moment, number, expected_trait) for number in range(len(moment.frames)))
-        return [frame for frame in found if frame is not None]
+        return [frame for frame in found if frame.is_there]
+
+    @property
+    def is_there(self) -> bool:
+        """False for a frame of no code, which has no statements and no variables."""
+        return self.source_node is not NOWHERE
 
     @property
     def variables(self) -> dict[str, Any]:
@@ -143,6 +148,8 @@ class FailingFrame:
 
         Code that computes with something `near` asks a tensor before it writes a literal: `x.device`, not `"cuda:0"`.
         """
+        if not self.is_there:
+            return ""
         if near is not None and not self._by.goes_through_modules(self.expected_trait):  # an op demands it: an index
             return self._literal
         known, given = self._unchanged(before), list(self._given_to_calls(before, near))
@@ -279,7 +286,7 @@ class FailingFrame:
         """Return the expression of the failing statement that made the tensor."""
         queries = self.moment.queries
         made = queries.op_node(queries.producer(row))
-        if made is None or made.statement is not self.source_node.statement or made.node is self.source_node.node:
+        if made.statement is not self.source_node.statement or made.node is self.source_node.node:
             return None  # a call within which the op failed, too
         return next(only(ast.expr, [made.node]), None)
 

@@ -18,7 +18,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import Mismatch, combined, not_of_the_module, rarest_of_recent_ops, turned
 from devtrace.diagnosis.evidence.moves import move_of
 from devtrace.diagnosis.evidence.origins import find_origin
-from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import HOST, META, NOWHERE, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source import kinds
 from devtrace.source.defuse import path_of
@@ -83,11 +83,9 @@ def _came_without_a_word(queries: TraceQueries, row: TensorId, meant: str, progr
         return False
     if not of_a_module and meant in {queries.device(past) for past in queries.ancestors(row)}:
         return False
-    put = move.site if move is not None else queries.op_site(find_origin(queries, row).op)
-    site, found = queries.site(put), queries.source_node(put)
-    if site is None or found is None:
-        return False
-    return site.file != program or match_code("$x.cuda()", found.node) is not None
+    found = queries.source_node(move.site if move is not None else queries.op_site(find_origin(queries, row).op))
+    is_bare = match_code("$x.cuda()", found.node) is not None
+    return found is not NOWHERE and (found.code.site.file != program or is_bare)
 
 
 def _came_by_one_word(queries: TraceQueries, rows: list[TensorId], files: list[str]) -> bool:
@@ -98,10 +96,10 @@ def _came_by_one_word(queries: TraceQueries, rows: list[TensorId], files: list[s
     moves = {move.site for row in rows if (move := move_of(queries, row)) is not None}
     origins = {queries.op_site(find_origin(queries, row).op) for row in rows}
     sites = list(moves or origins)
-    site, found = (queries.site(sites[0]), queries.source_node(sites[0])) if len(sites) == 1 else (None, None)
-    if site is None or found is None or site.file not in files:
+    found = queries.source_node(sites[0]) if len(sites) == 1 else NOWHERE
+    if found.code.site.file not in files:
         return False
-    around, device = found.source.function(found.node) or found.source.tree, queries.device(rows[0])
+    around, device = found.function or found.source.tree, queries.device(rows[0])
     written = [node for node in nodes_of(ast.Constant, around) if node.value == device]
     return len(written) == 1 and written[0] in ast.walk(found.statement)
 
@@ -137,9 +135,8 @@ def _asked_for(moment: FailingMoment, mismatch: Mismatch) -> Iterator[Site]:
     """Yield the statements that ask for a parameter's owner to be on the CPU."""
     for name in moment.names(mismatch.odd_tensor):
         frame = FailingFrame.of(moment, name.frame, HOST)
-        if frame is None or name.last.kind not in ("parameter", "buffer"):
-            continue
-        for statement in only(ast.Assign, frame.bindings(name.references[0].text)[-1:]):
+        is_owned = name.last.kind in ("parameter", "buffer")
+        for statement in only(ast.Assign, frame.bindings(name.references[0].text)[-1:] if is_owned else ()):
             if any(map(frame.names_expected_trait, filter(None, map(given_trait, calls_in(statement))))):
                 yield frame.code.site_of(statement)
 

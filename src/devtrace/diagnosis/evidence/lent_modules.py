@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from devtrace.source.kinds import device_named_by, is_module
 from devtrace.source.matching import alone, called_name, calls_in, given_trait
 from devtrace.source.object_walk import hooks_of, is_tensor, items_of, may_lead, stored
-from devtrace.source.parsing import read
+from devtrace.source.parsing import NO_CODE, read
 from devtrace.source.safe_values import Scope, instance_dict, run_by, worth
 from devtrace.source.vocabulary import HOST, in_full, is_move
 
@@ -68,9 +68,8 @@ def _moves_in(value: Any) -> Iterator[Hook]:
         with suppress(ValueError):  # a variable that is not bound yet
             known |= zip(code.co_freevars, (each.cell_contents for each in function.__closure__ or ()), strict=True)
         source = read(code.co_filename)
-        body = source.body_of(code) if source is not None else None
-        for call in calls_in(body) if source is not None and body is not None else ():
-            if source is not None and is_move(called_name(call)) and alone(source.parent(call)) is call:
+        for call in calls_in(source.body_of(code) or NO_CODE):
+            if is_move(called_name(call)) and alone(source.parent(call)) is call:
                 given = given_trait(call)
                 named = worth(given, Scope(known, function.__globals__)) if given is not None else called_name(call)
                 yield Hook(in_full(device_named_by(named)))

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from devtrace.diagnosis.evidence import modules
-from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.access_paths import NO_PATH, AccessPath
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.lent_modules import Hook
@@ -32,7 +32,7 @@ class AskedAtRest(NamedTuple):
 
     made: SourceNode
     given: ast.expr
-    frame: FailingFrame | None
+    frame: FailingFrame
     site: Site
     text: str
     hook: Hook
@@ -44,8 +44,8 @@ class Verdict:
 
     cause: CauseSlug
     born: SiteId = NO_SITE
-    name: AccessPath | None = None
-    module: AccessPath | None = None  # the module that should have taken it along
+    name: AccessPath = NO_PATH
+    module: AccessPath = NO_PATH  # the module that should have taken it along
     move: Move | None = None  # the move that should have taken it along
     sent_by: Move | None = None  # the move that brought it to the odd device
     certainty: Certainty = "seen"
@@ -65,7 +65,7 @@ class Verdict:
 
     @property
     def module_text(self) -> str:
-        return self.module.text if self.module is not None else "the module"
+        return self.module.text or "the module"
 
     @property
     def probably(self) -> str:
@@ -154,8 +154,7 @@ class MismatchCase(Subject):
         """False if it was made as it was registered: by a torch layer's constructor, or a factory on the same line."""
         if not self.was_registered_late or self.queries.evidence.registered_late(self.base)[1]:
             return False
-        found = self.queries.source_node(super().born)
-        return found is None or called_names(found.statement).isdisjoint(MAKES)
+        return called_names(self.queries.source_node(super().born).statement).isdisjoint(MAKES)
 
     @property
     def in_a_replica(self) -> bool:

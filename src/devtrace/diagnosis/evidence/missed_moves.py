@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from devtrace.diagnosis.evidence import modules
-from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.access_paths import NO_PATH, AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.moves import Move, move_of, moves_from, moves_of, name_of
 from devtrace.diagnosis.evidence.origins import factory_call, lineage
@@ -30,7 +30,7 @@ class Ownership:
 
     subject: Subject
     names: tuple[AccessPath, ...]  # names of a parameter or buffer; none where only recorded names are left
-    module: AccessPath | None
+    module: AccessPath
     others: tuple[tuple[str, TensorId], ...]  # path and row
     is_registered: bool = True  # False for a plain attribute, by its recorded role
 
@@ -39,8 +39,8 @@ class Ownership:
         return bool(self.names)
 
     @property
-    def name(self) -> AccessPath | None:
-        return self.names[0] if self.names else None
+    def name(self) -> AccessPath:
+        return self.names[0] if self.names else NO_PATH
 
     @cached_property
     def last_move(self) -> Move | None:
@@ -56,7 +56,7 @@ class Ownership:
     @cached_property
     def _moves_of_former(self) -> list[Move]:
         """Return the moves of a module's former tensors, before `load_state_dict(assign=True)`."""
-        if self.others or self.module is None:
+        if self.others or self.module is NO_PATH:
             return []
         kind, subject = type(self.module.last.value).__name__, self.subject
         of_kind = (each for each in subject.queries.trace.moves if each.module.type == kind)
@@ -144,7 +144,7 @@ def _recorded_ownership(subject: Subject) -> Ownership | None:
     root = str(tensors.raw("name", subject.base)).split(".")[0]
     below = modules.tensors(subject.queries, below=root)
     others = tuple((path, row) for path, row in below if subject.is_expected(row))
-    return Ownership(subject, (), None, others, is_registered=role != "attribute")
+    return Ownership(subject, (), NO_PATH, others, is_registered=role != "attribute")
 
 
 @dataclass(frozen=True)
@@ -237,15 +237,13 @@ def move_of_a_neighbour(subject: Subject) -> Move | None:
         return None
     for neighbour in subject.moment.siblings(subject.names):
         row = subject.moment.row(neighbour)
-        if row is None or not subject.is_expected(row):
+        move = move_of(subject.queries, row) if row is not None and subject.is_expected(row) else None
+        if move is None or move.op <= subject.birth or not (has_owner or move.op >= 0):
             continue
-        move = move_of(subject.queries, row)
-        made = subject.queries.op_node(move.op) if move is not None else None
-        is_of_a_factory = made is not None and factory_call(made) is made.node  # `torch.tensor(0.0, device=d)`
-        if move is not None and (subject.queries.is_of_a_module(move.result) or is_of_a_factory):
-            continue  # a layer was moved, whose result this is; or nothing was, as it was made there
-        if move is not None and move.op > subject.birth and (has_owner or move.op >= 0):
-            return move if not _is_of_each_round(subject, move) and not _may_be_younger(subject, move) else None
+        made = subject.queries.op_node(move.op)
+        if subject.queries.is_of_a_module(move.result) or factory_call(made) is made.node:
+            continue  # a layer was moved, whose result this is; or nothing was: `torch.tensor(0.0, device=d)`
+        return move if not _is_of_each_round(subject, move) and not _may_be_younger(subject, move) else None
     return None
 
 
@@ -260,8 +258,8 @@ def _was_there_before(subject: Subject, name: AccessPath) -> bool:
 def _may_be_younger(subject: Subject, move: Move) -> bool:
     """Return whether a variable of unknown birth may be younger than a move: assigned in a call after it."""
     site = subject.queries.site(move.site)
-    moved_in = subject.moment.frame_of(site) if site is not None and subject.birth < 0 else None
-    if site is None or moved_in is None:
+    moved_in = subject.moment.frame_of(site) if subject.birth < 0 else -1
+    if site is None or moved_in < 0:
         return False
     bound = filter(None, map(subject.binding_of, subject.names))
     lines = ((moved_in - frame.number, frame.source.span(statement).line) for frame, statement in bound)
@@ -272,7 +270,7 @@ def _is_of_each_round(subject: Subject, move: Move) -> bool:
     """Return whether a loop moves its batch, and a line above the loop gave the tensor's variable its value."""
     moved = subject.queries.source_node(move.site)
     for frame, statement in filter(None, map(subject.binding_of, subject.names)):
-        if moved is not None and moved.source is frame.source and moved.function is frame.function:
+        if moved.source is frame.source and moved.function is frame.function:
             return any(each not in loops_around(frame.source, statement) for each in moved.loops)
     return False
 
@@ -284,7 +282,7 @@ def dropped_results(subject: Subject) -> Iterator[tuple[AccessPath, FailingFrame
     """
     for name in subject.names:
         root, frame = name.references[0], subject.frame_of(name)
-        if frame is None or len(name.references) < 2 or kinds.is_module(root.value):
+        if len(name.references) < 2 or kinds.is_module(root.value):
             continue
         bound = frame.bindings(root.text)
         first = frame.source.span(bound[-1]).end_line if bound else 0
@@ -292,6 +290,5 @@ def dropped_results(subject: Subject) -> Iterator[tuple[AccessPath, FailingFrame
             if not first < frame.source.span(statement).line < frame.line:
                 continue
             call = match_code("$x.$move(...)", alone(statement))
-            moves = call is not None and call["move"] in subject.queries.move_methods
-            if call is not None and moves and variable(call["x"]) == root.text:
+            if call and call["move"] in subject.queries.move_methods and variable(call["x"]) == root.text:
                 yield name, frame, statement

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from devtrace.diagnosis.evidence.moves import crossed
-from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, SourceNode, TraceQueries
 from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.slugs import Arrival
 from devtrace.source.defuse import path_of
@@ -72,7 +72,7 @@ def _arrival(queries: TraceQueries, row: TensorId, parents: list[TensorId]) -> A
     op = queries.producer(row)
     if op >= 0 and crossed(queries, row):
         made = queries.op_node(op)  # `torch.tensor(rows)` makes it on the CPU, and copies it to a default device
-        is_default = made is not None and factory_call(made) is made.node and trait_argument(made, queries.by) is None
+        is_default = factory_call(made) is made.node and trait_argument(made, queries.by) is None
         return "made" if is_default else "copied"
     is_led = op >= 0 and bool(parents) and not queries.inputs(op)
     is_like = is_led or (op >= 0 and bool(queries.inputs(op)) and any(part in queries.op_name(op) for part in _LIKE))
@@ -97,11 +97,11 @@ def _weight(queries: TraceQueries, row: TensorId) -> tuple[bool, bool, int]:
 def _made_by(queries: TraceQueries, op: OpId) -> Arrival:
     found = queries.op_node(op)
     is_from_data = any(part in queries.op_name(op) for part in FROM_DATA)
-    if is_from_data and (found is None or factory_call(found) is None):
+    if is_from_data and factory_call(found) is None:
         return "given"
-    if found is not None and _follows_what_its_function_made(found, queries.by):
+    if _follows_what_its_function_made(found, queries.by):
         return "given"
-    return "made-there" if found is not None and trait_argument(found, queries.by) is not None else "made"
+    return "made-there" if trait_argument(found, queries.by) is not None else "made"
 
 
 def factory_call(found: SourceNode) -> ast.Call | None:
@@ -115,7 +115,7 @@ def was_materialized(queries: TraceQueries, row: TensorId) -> bool:
     if queries.module(op) < 0 or "empty" not in queries.op_name(op):
         return False
     found = queries.op_node(op)
-    return found is not None and factory_call(found) is None
+    return found is not NOWHERE and factory_call(found) is None
 
 
 def is_factory_without(by: Trait, call: ast.Call, source: Source) -> bool:
@@ -126,8 +126,8 @@ def is_factory_without(by: Trait, call: ast.Call, source: Source) -> bool:
 
 def is_of_an_array(queries: TraceQueries, origin: Origin) -> bool:
     """Return whether a tensor shares an array's memory or took its dtype; Python's numbers take the default dtype."""
-    found = queries.source_node(queries.born(origin.row)) if origin.op >= 0 else None
-    if found is None or origin.arrival not in ("given", "made"):
+    found = queries.source_node(queries.born(origin.row))
+    if origin.op < 0 or origin.arrival not in ("given", "made"):
         return False
     calls = [each for each in calls_in(found.statement) if keyword(each, "dtype") is None]
     takes_over = queries.trait(origin.row) == "float64" and any(called_name(each) in FROM_ARRAYS for each in calls)
@@ -136,18 +136,15 @@ def is_of_an_array(queries: TraceQueries, origin: Origin) -> bool:
 
 def is_like_data(queries: TraceQueries, origin: Origin) -> bool:
     """Return whether a factory made a tensor of data, such as `torch.rand(...)`, outside any module."""
-    found = queries.op_node(origin.op)
-    called = called_names(found.node) if found is not None else set[str]()
+    called = called_names(queries.op_node(origin.op).node)
     return not called.isdisjoint(LIKE_DATA) and queries.module(origin.op) < 0
 
 
 def trait_argument(found: SourceNode, by: Trait) -> ast.expr | None:
     """Return the `device=` or `dtype=` of the factory's call, or the device of a move behind it, if it is not None."""
-    call = factory_call(found)
-    given = keyword(call, by.name) if call is not None else None
-    if call is not None and given is None:
-        move = _move_behind(found)
-        behind = given_trait(move) if move is not None else None
+    given = keyword(factory_call(found), by.name)
+    if given is None:
+        behind = given_trait(_move_behind(found))
         return behind if behind is not None and by.is_word(behind) else None
     return given if match_code("None", given) is None else None
 
@@ -159,11 +156,9 @@ def device_given(made: SourceNode, by: Trait) -> ast.expr | None:
 
 def _move_behind(found: SourceNode) -> ast.Call | None:
     """Return `torch.zeros(n).to(self.device)`, a move right behind a factory that copies nothing on the same device."""
-    call = factory_call(found)
-    method = found.source.parent(call) if call is not None else None
-    match found.source.parent(method) if method is not None else None:
-        case ast.Call(func=ast.Attribute(value=inner)) as move if inner is call and is_move(called_name(move)):
-            return move
+    match [*found.source.ancestors(factory_call(found))]:
+        case [call, _, ast.Call(func=ast.Attribute(value=inner)) as move, *_] if inner is call:
+            return move if is_move(called_name(move)) else None
     return None
 
 
@@ -185,7 +180,7 @@ def leader(queries: TraceQueries, site: SiteId) -> str:
     Or to which its result is moved: `torch.arange(n).to(t)`. Empty for none.
     """
     found = queries.source_node(site)
-    return _leader(found.source, found, queries.by) if found is not None else ""
+    return _leader(found.source, found, queries.by)
 
 
 @kept_with_source
@@ -203,7 +198,7 @@ def followed(queries: TraceQueries, op: OpId) -> TensorId:
     """
     is_factory = op >= 0 and queries.kind(op) == "create" and not queries.inputs(op)
     path, found = leader(queries, queries.op_site(op)) if is_factory else "", queries.op_node(op)
-    if found is None or not path:
+    if not path:
         return NO_TENSOR
     made, function = queries.trait(queries.outputs(op)[0]), found.function
     for near, taken in near_ops(queries, op, op + _NEAR):
@@ -225,8 +220,8 @@ def near_ops(queries: TraceQueries, op: OpId, end: int) -> Iterator[tuple[OpId, 
     """Yield the ops around one in its thread, each with its code: from it on up to an end, then those before."""
     sites, threads = queries.trace.ops.ints("site"), queries.trace.ops.ints("thread")
     for near in itertools.chain(range(op, min(end, len(sites))), range(op - 1, max(op - _NEAR, -1), -1)):
-        found = queries.source_node(SiteId(int(sites[near]))) if threads[near] == threads[op] else None
-        if found is not None:
+        found = queries.source_node(SiteId(int(sites[near]))) if threads[near] == threads[op] else NOWHERE
+        if found is not NOWHERE:
             yield OpId(near), found
 
 

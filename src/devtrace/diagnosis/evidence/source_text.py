@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, SourceNode, TraceQueries
 from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.findings import Site
 from devtrace.source.defuse import ASSIGNMENTS, Binding, bindings, binds, given_by, statements, targets
 from devtrace.source.kinds import users_file
 from devtrace.source.live_objects import CellText
 from devtrace.source.matching import called_names, listed, names_in, nodes_of, only
-from devtrace.source.parsing import Source, parameters, parse, read
+from devtrace.source.parsing import NO_SOURCE, Source, parameters, parse, read
 from devtrace.source.safe_values import classes_of, code_in
 from devtrace.source.user_code import owner_of
 from devtrace.trace.ids import SiteId, TensorId
@@ -29,7 +29,7 @@ _SIMPLE: Final = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return
 def statement_site(queries: TraceQueries, site: SiteId) -> Site | None:
     """Return a site for a reader: the whole simple statement if it begins on the site's line, a block's first line."""
     found = queries.source_node(site)
-    if found is None:
+    if found is NOWHERE:
         return queries.site(site)
     row = found.code.site
     if not isinstance(found.statement, _SIMPLE):
@@ -57,10 +57,9 @@ def assigned_names(found: SourceNode, index: int = 0) -> list[str]:
 
 def name_by_its_line(queries: TraceQueries, site: SiteId, row: TensorId) -> str:
     """Return the recorded name of a tensor, else that of the variable which its line assigns."""
-    recorded = str(queries.trace.tensors.raw("name", row))
-    found = queries.source_node(site)
-    if recorded or found is None:
+    if recorded := str(queries.trace.tensors.raw("name", row)):
         return recorded
+    found = queries.source_node(site)
     names = assigned_names(found)
     match found.statement:
         case ast.Assign(targets=[target]) if not names:
@@ -79,15 +78,16 @@ def assignments(queries: TraceQueries, owner: Any, attribute: object, *, to_read
     A plain attribute of a base class cannot become a buffer; a buffer takes later assignments. `to_read`: in packages'
     classes, too. Of an imported file the values that its own lines give the name.
     """
-    if (file := users_file(owner)) and (source := read(file)):
+    if file := users_file(owner):
+        source = read(file)
         for each in bindings(source, source.tree, str(attribute)):
             yield SourceNode(Code(source, Site(file, 0)), each.own or each.value, each.statement)
         return
     for klass in reversed(classes_of(type(owner))[:-1]):
         code = code_in(klass)
         may_read = code is not None and (to_read or owner_of(code.co_filename) == "user")
-        source = read(code.co_filename) if code is not None and may_read else None
-        if source is None:
+        source = read(code.co_filename) if code is not None and may_read else NO_SOURCE
+        if source is NO_SOURCE:
             continue
         row = next((site for site in queries.trace.sites if site.file == source.file), None)
         site = Site.of(row) if row is not None else Site(source.file, 0)
@@ -100,15 +100,15 @@ def assignments(queries: TraceQueries, owner: Any, attribute: object, *, to_read
 
 def bound_above(found: SourceNode, variable: str) -> ast.stmt | None:
     """Return the last statement above another one of its block that gives a variable its value."""
-    block, line = found.source.block(found.statement), found.statement.lineno
-    above = [each for each in block if each.lineno < line and variable in binds(each)]
+    block = found.source.block(found.statement)
+    above = [each for each in block if each.lineno < found.statement.lineno and variable in binds(each)]
     return above[-1] if above else None
 
 
-def only_assignment(queries: TraceQueries, owner: Any, attribute: object) -> SourceNode | None:
+def only_assignment(queries: TraceQueries, owner: Any, attribute: object) -> SourceNode:
     """Return the only assignment of an attribute in the user's classes."""
     given = list(assignments(queries, owner, attribute))
-    return given[0] if len(given) == 1 else None
+    return given[0] if len(given) == 1 else NOWHERE
 
 
 def stays_there(variable: str, statement: ast.stmt, by: Trait) -> bool:
@@ -155,9 +155,8 @@ def site_in_cell(cell: CellText, source: Source, node: ast.AST, function: str = 
 
 def newest_first(cells: Sequence[CellText]) -> Iterator[tuple[CellText, Source, ast.stmt]]:
     for cell in reversed(cells):
-        source = parse(cell.text, cell.file, cell.first)
-        if source is not None:
-            yield from ((cell, source, each) for each in reversed([*statements(source.tree)]))
+        source = parse(cell.text, cell.file, cell.first) or NO_SOURCE
+        yield from ((cell, source, each) for each in reversed([*statements(source.tree)]))
 
 
 def _of_class(cells: Sequence[CellText], kind: str, attribute: str) -> Site | None:

@@ -3,7 +3,7 @@
 import ast
 from dataclasses import dataclass
 
-from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.access_paths import NO_PATH, AccessPath
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import Mismatch
@@ -22,8 +22,8 @@ class Subject:
     names: list[AccessPath]
 
     @property
-    def name(self) -> AccessPath | None:
-        return self.names[0] if self.names else None
+    def name(self) -> AccessPath:
+        return self.names[0] if self.names else NO_PATH
 
     @property
     def op(self) -> OpId:
@@ -71,15 +71,15 @@ class Subject:
         """Return whether it was made after an op; False if its time is only inferred."""
         return self.birth > op and self.queries.certainty(self.row) == "seen"
 
-    def frame_of(self, name: AccessPath | None) -> FailingFrame | None:
+    def frame_of(self, name: AccessPath) -> FailingFrame:
         """Return the frame of the user's whose variable an access path starts from."""
-        return FailingFrame.of(self.moment, name.frame, self.expected_trait) if name is not None else None
+        return FailingFrame.of(self.moment, name.frame, self.expected_trait)
 
-    def binding_of(self, name: AccessPath | None) -> tuple[FailingFrame, ast.stmt] | None:
+    def binding_of(self, name: AccessPath) -> tuple[FailingFrame, ast.stmt] | None:
         """Return the last assignment of that variable, with its frame."""
         frame = self.frame_of(name)
-        bound = frame.bindings(name.references[0].text) if frame is not None and name is not None else []
-        return (frame, bound[-1]) if frame is not None and bound else None
+        bound = frame.bindings(name.references[0].text)
+        return (frame, bound[-1]) if bound else None
 
     def odd_row(self, value: object) -> TensorId | None:
         """Return the row of a live tensor that is on the odd device; None for anything else."""

@@ -20,7 +20,7 @@ from devtrace.diagnosis.slugs import Certainty
 from devtrace.source import parsing
 from devtrace.source.defuse import loops_around
 from devtrace.source.live_objects import Evidence
-from devtrace.source.parsing import FunctionNode, Source, Span
+from devtrace.source.parsing import NO_CODE, NO_SOURCE, FunctionNode, Source, Span
 from devtrace.source.snapshot import Snapshot
 from devtrace.source.stand_ins import Frame
 from devtrace.trace.ids import NO_CALL, NO_MODULE, NO_OP, NO_SITE, CallId, ModuleId, OpId, SiteId, TensorId
@@ -58,6 +58,10 @@ class SourceNode(NamedTuple):
         return loops_around(self.source, self.node)
 
 
+NOWHERE: Final = SourceNode(Code(NO_SOURCE, Site("", 0)), NO_CODE, NO_CODE)
+"""The code of a site without source: nothing is called, named or assigned there."""
+
+
 @dataclass(frozen=True)
 class TraceQueries:
     """One trace, and what was there where its program was frozen.
@@ -67,7 +71,7 @@ class TraceQueries:
 
     trace: TraceData
     snapshot: Snapshot = field(default_factory=Snapshot)
-    _source_nodes: dict[SiteId, SourceNode | None] = field(default_factory=dict)
+    _source_nodes: dict[SiteId, SourceNode] = field(default_factory=dict)
     by: Trait = DEVICE
 
     def compared_by(self, trait: Trait) -> Self:
@@ -305,47 +309,44 @@ class TraceQueries:
         sites = self.trace.sites
         return np.flatnonzero((sites.ints("file") == file) & (sites.ints("function") == function))
 
-    def source_node(self, id: SiteId) -> SourceNode | None:
-        """Return a site in its source; None without source."""
+    def source_node(self, id: SiteId) -> SourceNode:
+        """Return a site in its source; NOWHERE without source."""
         if id not in self._source_nodes:
-            self._source_nodes[id] = self.node_at(Site.of(self.trace.sites[id])) if id >= 0 else None
+            self._source_nodes[id] = self.node_at(Site.of(self.trace.sites[id])) if id >= 0 else NOWHERE
         return self._source_nodes[id]
 
-    def own_node(self, id: SiteId) -> SourceNode | None:
+    def own_node(self, id: SiteId) -> SourceNode:
         """Return a site in its source, if that is the user's to edit."""
-        return None if self.package(id) else self.source_node(id)
+        return NOWHERE if self.package(id) else self.source_node(id)
 
     def op_site(self, op: OpId) -> SiteId:
         """Return the site of an op; -1 for -1."""
         return SiteId(self.trace.ops.number("site", op)) if op >= 0 else NO_SITE
 
-    def op_node(self, op: OpId) -> SourceNode | None:
-        """Return the code of an op; None for -1."""
+    def op_node(self, op: OpId) -> SourceNode:
+        """Return the code of an op; NOWHERE for -1."""
         return self.source_node(self.op_site(op))
 
     def are_of_one_statement(self, one: OpId, other: OpId) -> bool:
         """Return whether two ops are of the same statement: `grid + torch.arange(n)`."""
-        found, beside = self.op_node(one), self.op_node(other)
-        return found is not None and beside is not None and found.statement is beside.statement
+        found = self.op_node(one)
+        return found is not NOWHERE and found.statement is self.op_node(other).statement
 
-    def node_at(self, site: Site) -> SourceNode | None:
-        """Return the code of a site; None without source, or where its lines are another text's."""
+    def node_at(self, site: Site) -> SourceNode:
+        """Return the code of a site; NOWHERE without source, or where its lines are another text's."""
         source = self.read(site.file, site.line, site.cell_id)
-        if source is None or not site.text:
-            return None
-        node = source.node_at(Span(site.line, site.column, site.end_line, site.end_column))
-        statement = source.statement(node) if node is not None else None
-        return SourceNode(Code(source, site), node, statement) if node is not None and statement is not None else None
+        node = source.node_at(Span(site.line, site.column, site.end_line, site.end_column)) if site.text else NO_CODE
+        return SourceNode(Code(source, site), node, source.statement(node)) if node is not NO_CODE else NOWHERE
 
-    def read(self, file: str, line: int, cell_id: str = "") -> Source | None:
+    def read(self, file: str, line: int, cell_id: str = "") -> Source:
         """Return the source of a file around a line: as it was recorded, else as it is now."""
         for block in self.trace.sources:
             if block.file == file and block.cell_id == cell_id:
                 lines = block.text.count("\n") + 1
                 if block.line <= line < block.line + lines:
-                    return parsing.parse(block.text, file, block.line)
+                    return parsing.parse(block.text, file, block.line) or NO_SOURCE
         cell = next((each for each in self.snapshot.cells if each.file == file), None)
-        return parsing.parse(cell.text, file, cell.first) if cell is not None else parsing.read(file)
+        return (parsing.parse(cell.text, file, cell.first) or NO_SOURCE) if cell is not None else parsing.read(file)
 
     # Frames.
 

@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.access_paths import NO_PATH, AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import only_assignment
-from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, SourceNode
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import Anchor, OwnLines, Proposal, Within, statements_above, that_ran
@@ -21,10 +21,11 @@ from devtrace.source.object_walk import is_tensor, members
 def move_below_attachment(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `model.head = nn.Linear(8, 2)` add `model.to(device)`, in the frame that holds the model, not its own."""
     frame, born, module = case.frame_of(verdict.name), case.queries.site(verdict.born), verdict.module
-    if frame is None or born is None or module is None or verdict.move is None or module.code in ("", frame.own):
+    if not frame.is_there or born is None or verdict.move is None or module.code in ("", frame.own):
         return
-    found = case.queries.own_node(verdict.born) if case.ownership is not None and case.ownership.was_replaced else None
-    kept = targets(found.statement) if found is not None else ()  # by another object first: `self.shadow = {...}`
+    was_replaced = case.ownership is not None and case.ownership.was_replaced
+    found = case.queries.own_node(verdict.born) if was_replaced else NOWHERE
+    kept = targets(found.statement)  # by another object first: `self.shadow = {...}`
     attaching = not any("." in path_of(each.node) for each in kept)
     statement = _assigning(case, verdict, frame) or (_attaching(case, verdict, frame, born) if attaching else None)
     if statement is not None:
@@ -34,8 +35,6 @@ def move_below_attachment(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]
 
 def _assigning(case: MismatchCase, verdict: Verdict, frame: FailingFrame) -> ast.stmt | None:
     """Return the last `model.bank = ...`, if the odd tensor is in `model.bank` or beside it."""
-    assert verdict.module is not None
-    assert verdict.name is not None
     parts = list(verdict.name.parts(len(verdict.module.references) + 1))
     beside = ((part, other) for part in parts for other in members(part.last.owner))
     paths = {part.code for part in parts}
@@ -46,7 +45,6 @@ def _assigning(case: MismatchCase, verdict: Verdict, frame: FailingFrame) -> ast
 
 def _attaching(case: MismatchCase, verdict: Verdict, frame: FailingFrame, born: Site) -> ast.stmt | None:
     """Return the statement that made a part, or the next that hands it to the model; else one that gets the model."""
-    assert verdict.name is not None
     model, span, above = verdict.name.references[0].text, frame.source.span, list(statements_above(frame))
     made = next(that_ran(frame, born), None)
     if made is not None:
@@ -64,7 +62,7 @@ def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     is_made = verdict.kind == "created-without-device"  # perhaps by a line above
     born, name = case.born if is_made else verdict.born, verdict.name
     found = case.queries.own_node(born)
-    if found is None or name is None or getattr(found.function, "name", "") == "__init__":
+    if name is NO_PATH or getattr(found.function, "name", "") == "__init__":
         return
     code = found.statement
     given = match_code("$owner.$part = $value", code) or match_code("$owner[$part] = $value", code)
@@ -87,14 +85,14 @@ def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
 def move_where_it_is_built(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `self._build(x.shape[-1])`, which made a layer in a call, add `self.layer.to(x.device)`."""
-    born, found = case.queries.site(verdict.born), case.queries.own_node(verdict.born)
-    made = match_code("$self.$name = $value", found.statement) if found is not None else None
-    if born is None or made is None:
+    found = case.queries.own_node(verdict.born)
+    made = match_code("$self.$name = $value", found.statement)
+    if made is None:
         return
     for name in case.names:
         frame, layer = case.frame_of(name), _part_attached(name, str(made["name"]))
-        call = next(that_ran(frame, born), None) if frame is not None else None
-        if frame is not None and call is not None and layer is not None and kinds.is_module(layer.last.value):
+        call = next(that_ran(frame, found.code.site), None)
+        if call is not None and layer is not None and kinds.is_module(layer.last.value):
             anchor = Anchor(frame.code, call, "below", frame)
             proposal = Proposal(anchor, OwnLines.of(layer), frame.device_code(anchor.line + 1, call))
             yield from proposal.fixes("fixed.below-line", anchor.moved(case, layer))
@@ -106,13 +104,13 @@ def _part_attached(name: AccessPath, step: str) -> AccessPath | None:
 
 def move_as_sibling(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Beside `self.x = nn.Embedding(n, 1).to(device)` write `self.y = nn.Embedding(n, 1).to(device)`."""
-    for part in verdict.name.parts(2) if verdict.name is not None else ():
+    for part in verdict.name.parts(2):
         owner, key = part.last.owner, part.last.key
         can_be_moved = isinstance(key, str) and (kinds.is_module(part.last.value) or is_tensor(part.last.value))
-        given = only_assignment(case.queries, owner, key) if can_be_moved else None
-        made = match_code("$self.$name = $value", given.statement) if given is not None else None
-        sibling = _moved_beside(given, made["self"]) if given is not None and made is not None else None
-        if given is None or made is None or sibling is None or names_device(made["value"]):
+        given = only_assignment(case.queries, owner, key) if can_be_moved else NOWHERE
+        made = match_code("$self.$name = $value", given.statement)
+        sibling = _moved_beside(given, made["self"]) if made is not None else None
+        if made is None or sibling is None or names_device(made["value"]):
             continue
         code, anchor = given.code, Anchor(given.code, made["value"], "at")
         target, other = f"{code.text(made['self'])}.{key} = ", f"{code.text(sibling['self'])}.{sibling['name']}"
@@ -125,7 +123,6 @@ def _moved_beside(given: SourceNode, owner: ast.expr) -> dict[str, ast.expr] | N
     line, block = given.statement.lineno, getattr(given.source.parent(given.statement), "body", ())
     for each in sorted(block, key=lambda other: abs(other.lineno - line)):
         found = match_code("$self.$name = $value.to($device)", each) if each is not given.statement else None
-        is_beside = found is not None and same_code(found["self"], owner)
-        if found is not None and is_beside and isinstance(found["device"], ast.Name | ast.Attribute):
+        if found and same_code(found["self"], owner) and isinstance(found["device"], ast.Name | ast.Attribute):
             return found
     return None

@@ -31,10 +31,10 @@ FEW: Final = 3
 def move_below_binding(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Write `model.to(device)` below `model = build()`; `batch["x"] = batch["x"].to(d)` atop `for batch in loader:`."""
     for name in [verdict.name, *case.names, *(root for names in case.roots.values() for root in names)]:
-        if name is None or len(name.references) < 2 or _made_in_a_call(case, name):
+        if len(name.references) < 2 or _made_in_a_call(case, name):
             continue
         bound, moved = case.binding_of(name), case.queries.source_node(verdict.moved)
-        moves_there = bound is not None and moved is not None and bound[1] is moved.statement
+        moves_there = bound is not None and bound[1] is moved.statement
         if verdict.kind == "attached-after-move" and moves_there:  # the odd part was attached later
             continue
         for kin in ([name, *siblings_of_odd_trait(case, name)], [name]):
@@ -182,11 +182,10 @@ def _is_made_anew(anchor: Anchor) -> bool:
 
 def _bound(case: MismatchCase, names: list[AccessPath]) -> Iterator[tuple[AccessPath, FailingFrame, Anchor]]:
     """Yield the variables that are the odd tensor, each with its frame and the places where it got its value."""
-    for name in names:
-        frame = case.frame_of(name) if len(name.references) == 1 else None
-        if frame is not None:
-            anchors = of_binding(frame, name.text, before=frame.source_node.statement)
-            yield from ((name, frame, anchor) for anchor in anchors)
+    for name in (each for each in names if len(each.references) == 1):
+        frame = case.frame_of(name)
+        anchors = of_binding(frame, name.text, before=frame.source_node.statement)
+        yield from ((name, frame, anchor) for anchor in anchors)
 
 
 def _given_together(case: MismatchCase, name: AccessPath, frame: FailingFrame, anchor: Anchor) -> list[AccessPath]:

@@ -4,12 +4,12 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.access_paths import NO_PATH, AccessPath
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import assignments
-from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode
+from devtrace.diagnosis.evidence.trace_queries import HOST, NOWHERE, SourceNode
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, rewritten, that_ran
 from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, is_assignable, names_device, registering_root, suggested
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
@@ -29,9 +29,8 @@ Group = dict[Any, Any]
 def move_beside_neighbour(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `x = x.to(device)` repeat it: `y = y.to(device)`; in a method, below `self.x = self.x.to(device)`."""
     name, found, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
-    row = case.moment.row(name.last.value) if name is not None else None
-    call = found.code.method_call(found.node) if found is not None else ""
-    if name is None or found is None or frame is None or row is None or verdict.move is None or not is_assignable(name):
+    row, call = case.moment.row(name.last.value), found.code.method_call(found.node)
+    if not frame.is_there or row is None or verdict.move is None or not is_assignable(name):
         return
     if not isinstance(found.statement, ast.Assign) or not call:
         return
@@ -59,7 +58,7 @@ def _path_in_method(case: MismatchCase, name: AccessPath, found: SourceNode) -> 
 def move_what_it_missed(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `net.cuda()` write `net.table = net.table.cuda()`, or `net.state = [each.cuda() for each in net.state]`."""
     name, moving, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
-    if name is None or moving is None or frame is None or verdict.move is None:
+    if moving is NOWHERE or not frame.is_there or verdict.move is None:
         return
     step, anchor = unregistered_step(verdict), Anchor(frame.code, moving.statement, "below", frame)
     path = next((part for part in name.parts() if part.last is step), name)
@@ -86,9 +85,9 @@ def move_optimizer_state(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     The count of steps stays where the optimizer reads it.
     """
     found = case.queries.own_node(verdict.moved)
-    states = (name for name in (verdict.name, *case.names) if name is not None and name.is_state_of_an_optimizer)
+    states = (name for name in (verdict.name, *case.names) if name.is_state_of_an_optimizer)
     for name, frame in ((each, case.frame_of(each)) for each in states):
-        if found is None or frame is None or found.code.source is not frame.source:
+        if not frame.is_there or found.source is not frame.source:
             continue
         optimizer = next(part for part in name.parts() if kinds.is_optimizer(part.last.value))
         anchor, value = Anchor(found.code, found.statement, "below", frame), optimizer.last.value
@@ -111,11 +110,11 @@ def bring_module_back(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     Or above the failing line, where those between need the old device.
     """
     sent = case.queries.site(verdict.sent_by.site) if verdict.sent_by is not None else None
-    if sent is None or verdict.module is None:
+    if sent is None or verdict.module is NO_PATH:
         return
     for name in case.names:
         root, frame = registering_root(case, name), case.frame_of(name)
-        if root is None or frame is None:
+        if root is None or not frame.is_there:
             continue
         anchors = [Anchor(frame.code, each, "below", frame) for each in that_ran(frame, sent)]
         for anchor in (*anchors, Anchor(frame.code, frame.source_node.statement, "above", frame)):
@@ -159,8 +158,6 @@ def _groups(case: MismatchCase, name: AccessPath) -> Iterator[tuple[Group, Any]]
         yield ({field: attribute(owner, field) for field in fields} if key in fields else parts), key
         return
     frame = case.frame_of(name)
-    if frame is None:
-        return
     variables, given = frame.variables, parameters(frame.body)
     unpacked = [target.node for statement in frame.bindings(key)[-1:] for target in targets(statement)]
     for node in (inner for each in unpacked for inner in nodes_of(ast.Tuple, each)):
@@ -174,11 +171,11 @@ def _groups(case: MismatchCase, name: AccessPath) -> Iterator[tuple[Group, Any]]
 def _moves_of_others(case: MismatchCase, group: Group, key: Any) -> Iterator[tuple[SourceNode, Move]]:
     """Yield the written moves of a group's other values: `x.to(device)`."""
     for other, value in group.items():
-        row = case.moment.row(value) if is_tensor(value) and other != key else None
+        row = case.moment.row(value) if other != key else None
         move = move_of(case.queries, row) if row is not None and case.is_expected(row) else None
-        found = case.queries.own_node(move.site) if move is not None else None
-        by = called_name(found.node) if found is not None and owner_of(found.node) is not None else ""
-        if move is not None and found is not None and by in case.queries.move_methods - {HOST}:
+        found = case.queries.own_node(move.site) if move is not None else NOWHERE
+        is_named = called_name(found.node) in case.queries.move_methods - {HOST}
+        if move is not None and is_named and owner_of(found.node) is not None:
             yield found, move
 
 
@@ -188,7 +185,7 @@ def _left_out(case: MismatchCase, group: Group, key: Any, found: SourceNode, mov
     for elements in _around(found, list(group)):
         element = elements.pop(key, None)
         if element is not None and found.node in elements.values() and not names_device(element):
-            value = evaluate(element, frame.scope()) if frame is not None else MISSING
+            value = evaluate(element, frame.scope()) if frame.is_there else MISSING
             if value is MISSING or value is group[key]:
                 yield element
 

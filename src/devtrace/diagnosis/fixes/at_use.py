@@ -97,7 +97,7 @@ def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
 def _takes_the_work_away(case: MismatchCase) -> bool:
     """Return whether the edit would bring the last tensor from the accelerator to an unintended CPU."""
     words, frame = case.mismatch.words, failing_frame(case)
-    return case.expected_trait == HOST and (words is None or frame is None or words.file != frame.code.site.file)
+    return case.expected_trait == HOST and (words is None or words.file != frame.code.site.file)
 
 
 def _gets_an_item(statement: ast.stmt, node: ast.expr) -> bool:
@@ -124,7 +124,7 @@ def move_before_update(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 def move_each_before_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Above `torch.stack(outs)` write `outs = [each.to(outs[0].device) for each in outs]`: some of it is elsewhere."""
     frame = failing_frame(case)
-    if frame is None or _takes_the_work_away(case):
+    if _takes_the_work_away(case):
         return
     for path in values(frame.source_node.node, frame.source, frame.scope()):
         if not variable(path.node) or not case.moment.is_in(path.value, case.odd_tensor):

@@ -5,12 +5,13 @@ import itertools
 from collections.abc import Iterator
 
 from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence.access_paths import NO_PATH
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.missed_moves import dropped_results
 from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.source_text import bound_above
-from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, SourceNode
 from devtrace.diagnosis.fixes.changes import Anchor, moving, rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, made_at, suggested
 from devtrace.source import kinds
@@ -39,10 +40,10 @@ def keep_moved_result(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     if not verdict.dropped or verdict.move is None:
         return
     found, frame = case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
-    call = match_code("$x.$move(...)", alone(found.statement)) if found is not None else None
-    if found is not None and call is not None and not _is_loop_variable(found, call["x"], frame):
-        moved = [(found.statement, call["x"]), *(_dropped_likewise(found, frame) if frame is not None else ())]
-        rows = [case.odd_row(evaluate(owner, frame.scope())) for _, owner in moved] if frame is not None else []
+    call = match_code("$x.$move(...)", alone(found.statement))
+    if call is not None and not _is_loop_variable(found, call["x"], frame):
+        moved = [(found.statement, call["x"]), *_dropped_likewise(found, frame)]
+        rows = [case.odd_row(evaluate(owner, frame.scope())) for _, owner in moved]
         since = [Moved(row, verdict.move.op) for row in (case.row, *rows) if row is not None]
         yield from _kept(found.code, [(each, found.code.text(owner)) for each, owner in moved], since)
     for name, own, statement in itertools.islice(dropped_results(case), 1):  # an object's own `to`: `batch.to(device)`
@@ -71,9 +72,9 @@ def _dropped_likewise(found: SourceNode, frame: FailingFrame) -> Iterator[tuple[
             yield each, other["x"]
 
 
-def _is_loop_variable(found: SourceNode, node: ast.expr, frame: FailingFrame | None) -> bool:
+def _is_loop_variable(found: SourceNode, node: ast.expr, frame: FailingFrame) -> bool:
     """Return whether it is the variable of a loop that has ended: a new value for it would not reach the list."""
-    running = [*frame.source.ancestors(frame.source_node.statement)] if frame is not None else []
+    running = [*frame.source.ancestors(frame.source_node.statement)]
     ended = (loop for loop in only(ast.For, found.loops) if loop not in running)
     return any(variable(node) in assigned_names(loop.target) for loop in ended)
 
@@ -98,7 +99,7 @@ def move_to_expected_trait(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
     for found, move in _sending(case, verdict):
         frame, call = frame_at(case, move.site), match_code("$x.$move(...)", found.node)
         is_value = isinstance(found.statement, ast.Assign | ast.Return) and found.statement.value is found.node
-        if frame is None or call is None or call["move"] not in case.queries.move_methods or not is_value:
+        if not frame.is_there or call is None or call["move"] not in case.queries.move_methods or not is_value:
             continue
         line, in_module = found.source.span(found.node).line, kinds.is_module(frame.variables.get(frame.own))
         device = frame.device_code(line, found.node if in_module else None)
@@ -108,18 +109,16 @@ def move_to_expected_trait(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
 
 def _sending(case: MismatchCase, verdict: Verdict) -> Iterator[tuple[SourceNode, Move]]:
     """Yield the line that sent the tensor away, with the move, if it sent no module."""
-    move = verdict.sent_by if verdict.module is None else None
-    found = case.queries.own_node(move.site) if move is not None else None
-    if move is not None and found is not None:
-        yield found, move
+    if verdict.sent_by is not None and verdict.module is NO_PATH:
+        yield case.queries.own_node(verdict.sent_by.site), verdict.sent_by
 
 
 def change_the_word(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn the one `"cuda:1"` of a program whose variables name `cuda:0` into their variable."""
-    found = case.queries.own_node(verdict.born) if case.mismatch.is_meant else None
-    frame = frame_at(case, verdict.born) if found is not None else None
-    words = [each for each in nodes_of(ast.Constant, found.node) if each.value == case.odd_trait] if found else []
-    if found is not None and frame is not None and len(words) == 1:
+    found = case.queries.own_node(verdict.born) if case.mismatch.is_meant else NOWHERE
+    frame = frame_at(case, verdict.born)
+    words = [each for each in nodes_of(ast.Constant, found.node) if each.value == case.odd_trait]
+    if frame.is_there and len(words) == 1:
         device = frame.device_code(found.source.span(found.node).line)
         moved = made_at(case, lambda made: made.source is found.source and made.node is found.node)
         new = found.code.text_with(found.statement, (words[0], device))
@@ -128,10 +127,10 @@ def change_the_word(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
 def copy_after_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Put the line that copies below the line that moves, where nothing between them needs the copy."""
-    found, is_state = case.queries.own_node(verdict.moved), case.name is not None and case.name.is_state_of_an_optimizer
-    for name in case.names if found is not None and not is_state else case.names[:1]:
-        frame, early = case.binding_of(name) or (None, found and bound_above(found, name.texts[0]))
-        if found is None or early is None or (frame is not None and found.source is not frame.source):
+    found = case.queries.own_node(verdict.moved)
+    for name in case.names[:1] if case.name.is_state_of_an_optimizer else case.names:
+        frame, early = case.binding_of(name) or (None, bound_above(found, name.texts[0]))
+        if early is None or (frame is not None and found.source is not frame.source):
             continue
         moving, code = found.statement, found.code
         constants = {node.value for node in nodes_of(ast.Constant, early)}

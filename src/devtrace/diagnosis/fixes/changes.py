@@ -51,9 +51,7 @@ class Anchor:
 
     @property
     def statement(self) -> ast.stmt:
-        statement = self.code.source.statement(self.node)
-        assert statement is not None
-        return statement
+        return self.code.source.statement(self.node)
 
     @property
     def line(self) -> int:
@@ -68,9 +66,7 @@ class Anchor:
     @property
     def device(self) -> str:
         """Return the expected device as code here writes it."""
-        if self.frame is None:
-            return ""
-        return self.frame.device_code(self.line + 1)
+        return self.frame.device_code(self.line + 1) if self.frame is not None else ""
 
     def edit(self, *texts: str) -> Edit | None:
         """Write lines here."""
@@ -84,18 +80,17 @@ class Anchor:
 
     def moved_rows(self, case: MismatchCase, rows: Iterable[TensorId]) -> Iterator[Moved]:
         """Yield the rows that are moved here, with those that a lazy module makes later."""
-        passed = Passed.below(self.frame, self.line) if self.frame is not None else None
+        passed = Passed.below(self.frame, self.line) if self.frame is not None and self.frame.is_there else None
         for row in rows:
             birth = case.queries.producer(case.queries.base(row))
             since = passed.since(birth) if passed is not None else birth
             yield Moved(row, max(since, OpId(birth + 1)) if origins.was_materialized(case.queries, row) else since)
 
 
-def of_binding(frame: FailingFrame | None, variable: str, *, before: ast.stmt | None = None) -> Iterator[Anchor]:
+def of_binding(frame: FailingFrame, variable: str, *, before: ast.stmt | None = None) -> Iterator[Anchor]:
     """Yield the places to move a variable's value: at its last binding, below it, atop its block."""
-    bound = [one for one in frame.bindings(variable) if one is not before] if frame is not None else []
+    bound = [one for one in frame.bindings(variable) if one is not before]
     for statement in bound[-1:]:
-        assert frame is not None
         values = values_given(frame.source, statement)
         if variable in values:
             yield Anchor(frame.code, values[variable], "at", frame)

@@ -22,7 +22,7 @@ from devtrace.source.kinds import names_trait
 from devtrace.source.live_objects import CellText
 from devtrace.source.matching import assigned_names, chain, names_in, variable
 from devtrace.source.object_walk import registered
-from devtrace.source.parsing import NamedFunction, Source, own_name, parameters
+from devtrace.source.parsing import NamedFunction, own_name, parameters
 from devtrace.source.safe_values import Scope, classes_of, evaluate, full_name_of
 from devtrace.trace.ids import OpId, SiteId
 
@@ -30,7 +30,7 @@ from devtrace.trace.ids import OpId, SiteId
 def of_earlier_cell(case: MismatchCase, verdict: Verdict, born: SourceNode) -> str:
     """Return the device variable of a move in another cell: `device`."""
     moved, frame = case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
-    if moved is None or frame is None or not isinstance(moved.node, ast.Call) or len(moved.node.args) != 1:
+    if not isinstance(moved.node, ast.Call) or len(moved.node.args) != 1:
         return ""
     in_cells = all(each.code.site.cell is not None and each.function is None for each in (moved, born))
     given = moved.node.args[0]
@@ -70,22 +70,21 @@ def at(case: MismatchCase, site: SiteId, call: ast.AST) -> str:
     Either the function still runs, or it is a method of an object that the variables lead to.
     """
     frame = frame_at(case, site)
-    if frame is not None:
+    if frame.is_there:
         return frame.device_code(frame.source.span(call).line, call)
     found = case.queries.source_node(site)
-    function = found.source.function(call) if found is not None else None
-    if found is None or not isinstance(function, NamedFunction):
+    function = found.source.function(call)
+    if not isinstance(function, NamedFunction):
         return ""
     in_body = found.statement is not function  # a default or a decorator has no parameters
-    return _of_self(case, site, found.source, function) or (_of_parameter(case, function) if in_body else "")
+    return _of_self(case, found, function) or (_of_parameter(case, function) if in_body else "")
 
 
-def _of_self(case: MismatchCase, site: SiteId, source: Source, function: NamedFunction) -> str:
+def _of_self(case: MismatchCase, found: SourceNode, function: NamedFunction) -> str:
     """Return `self.device`, if the method has returned but its object is there and has the attribute."""
-    row = case.queries.site(site)
-    method = row.function.partition(".<locals>.<")[0] if row is not None else ""  # `<genexpr>` is a part of it
+    method = found.code.site.function.partition(".<locals>.<")[0]  # `<genexpr>` is a part of it
     class_name = method.rpartition(".")[0]
-    own = own_name(source, function)
+    own = own_name(found.source, function)
     if not class_name or not own or function.name == "__init__":
         return ""
     classes = ((each, classes_of(type(each))) for each in case.moment.walk.objects)

@@ -51,33 +51,29 @@ def suggested(help: str, *edits: Edit | None, moved: Iterable[Moved] = ()) -> It
         yield Fix(help, whole, tuple(moved))
 
 
-def failing_frame(case: MismatchCase) -> FailingFrame | None:
+def failing_frame(case: MismatchCase) -> FailingFrame:
     """Return the user's innermost frame, if it ran the op: the frames of another thread are gone.
 
     But autograd hands on the frames of its threads with the error.
     """
-    ops, frames = case.queries.trace.ops, case.queries.frames
-    if ops.number("thread", case.op) > 0 and not (frames and frames[0][0] == ops.number("site", case.op)):
-        return None
-    frame, ran = FailingFrame.of(case.moment, 0, case.expected_trait), case.queries.op_user(case.op)
-    found = case.queries.source_node(ran) if case.op != case.queries.failed else None  # of the same statement, before
-    is_its = found is not None and frame is not None and found.statement is frame.source_node.statement
-    return frame if is_its or case.op == case.queries.failed else None
+    queries, ops, frames = case.queries, case.queries.trace.ops, case.queries.frames
+    is_gone = ops.number("thread", case.op) > 0 and not (frames and frames[0][0] == ops.number("site", case.op))
+    frame, ran = FailingFrame.of(case.moment, 0, case.expected_trait), queries.source_node(queries.op_user(case.op))
+    is_its = case.op == queries.failed or ran.statement is frame.source_node.statement  # before, in the same statement
+    return frame if is_its and not is_gone else FailingFrame.of(case.moment, -1, case.expected_trait)
 
 
 def odd_expression(case: MismatchCase, *sources: TensorId) -> Iterator[tuple[FailingFrame, ast.expr]]:
     """Yield the failing frame with its line's expression for the odd tensor, if it has one, and for its sources."""
     frame = failing_frame(case)
-    for row in (case.odd_tensor, *sources) if frame is not None else ():
-        if frame is not None and (node := frame.node_of(row)) is not None:
+    for row in (case.odd_tensor, *sources) if frame.is_there else ():
+        if (node := frame.node_of(row)) is not None:
             yield frame, node
 
 
-def frame_at(case: MismatchCase, site: SiteId) -> FailingFrame | None:
+def frame_at(case: MismatchCase, site: SiteId) -> FailingFrame:
     """Return the frame that is still running the function of a site; of a package's code only to be read."""
-    row = case.queries.site(site)
-    number = case.moment.frame_of(row) if row is not None else None
-    return None if number is None else FailingFrame.reading(case.moment, number, case.expected_trait)
+    return FailingFrame.reading(case.moment, case.moment.frame_of(case.queries.site(site)), case.expected_trait)
 
 
 def siblings_of_odd_trait(case: MismatchCase, name: AccessPath) -> Iterator[AccessPath]:
@@ -131,7 +127,7 @@ def made_at(case: MismatchCase, chosen: Callable[[SourceNode], bool]) -> Iterato
     """Yield the tensors that calls at some sites made on the odd device."""
     queries, ops = case.queries, case.queries.trace.ops
     nodes = ((site, queries.source_node(site)) for site in map(SiteId, range(len(queries.trace.sites))))
-    made = np.isin(ops.ints("site")[: case.op], [site for site, node in nodes if node is not None and chosen(node)])
+    made = np.isin(ops.ints("site")[: case.op], [site for site, node in nodes if chosen(node)])
     threads = ops.ints("thread")[: case.op + 1]
     if threads[case.origin.op] == threads[case.op]:  # another replica has its tensors where its own inputs are
         made &= threads[:-1] == threads[case.op]

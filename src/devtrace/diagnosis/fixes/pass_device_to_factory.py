@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
-from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, SourceNode
 from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import rewritten
@@ -20,11 +20,13 @@ def pass_device_to_factory(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
     """Pass the expected device to the factory's call; in a package's code, say so."""
     site, by = case.queries.op_site(case.origin.op), case.queries.by
     found = case.queries.source_node(site)
-    call = _factory_call(found, by) if found is not None else None
-    device = devices.at(case, site, call) if call is not None else ""
-    if found is not None and not device and case.expected_trait and by.is_plain(case.expected_trait):
+    call = _factory_call(found, by)
+    if call is None:
+        return
+    device = devices.at(case, site, call)
+    if not device and case.expected_trait and by.is_plain(case.expected_trait):
         device = by.literal(found.source, case.expected_trait)
-    if found is None or call is None or not device:
+    if not device:
         return
     code, package = found.code, case.queries.package(site)
     named = keyword(call, by.name)
@@ -78,13 +80,12 @@ def _without_device(by: Trait, statement: ast.stmt, call: ast.Call, source: Sour
 
 def ask_the_hook(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `device=encoder.device` into `device=encoder._hf_hook.execution_device` where the tensor was made."""
-    if verdict.asked is None or verdict.module is None or case.queries.package(case.queries.op_site(case.origin.op)):
+    if verdict.asked is None or case.queries.package(case.queries.op_site(case.origin.op)):
         return
     made, given, frame, *_, hook = verdict.asked
-    paths = case.moment.whole_walk.names(verdict.module.last.value) if frame is not None else []
-    here = frame.number if frame is not None else -1
-    names = [name for name in paths if name.frame == here or name.references[0].kind == "global"]
-    known = frame.device_code(made.source.span(given).line, made.node) if frame is not None else ""
+    paths = case.moment.whole_walk.names(verdict.module.last.value) if frame.is_there else []
+    names = [name for name in paths if name.frame == frame.number or name.references[0].kind == "global"]
+    known = frame.device_code(made.source.span(given).line, made.node)
     device = next((f"{name.code}{hook.code}" for name in names if name.code and hook.code), known)
     moved = [*made_at(case, lambda each: each.statement is made.statement)] or [Moved(case.row, case.op)]
     code = device or case.queries.by.literal(made.source, hook.device)
@@ -96,6 +97,6 @@ def move_in_package(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     queries = case.queries
     for site in dict.fromkeys((verdict.born, *(queries.born(row) for row in case.origin.path))):
         found, package = queries.source_node(site), queries.package(site)
-        device = devices.at(case, site, found.node) if found is not None and package else ""
+        device = devices.at(case, site, found.node) if found is not NOWHERE and package else ""
         if device:
             yield Fix(sentence("fixed.in-package", package=package, site=queries.site(site), device=device))

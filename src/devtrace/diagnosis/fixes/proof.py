@@ -26,7 +26,7 @@ from devtrace.source import kinds
 from devtrace.source.defuse import bindings, gone_through, is_bound, is_written, statements, values_given
 from devtrace.source.matching import called_name, chain, is_given, is_read, is_step, match_code, only, variable
 from devtrace.source.object_walk import items_of, registered
-from devtrace.source.parsing import Source, Span, parameters
+from devtrace.source.parsing import NO_SOURCE, Source, Span, parameters
 from devtrace.source.safe_values import MISSING, Scope, evaluate
 from devtrace.source.vocabulary import is_move
 from devtrace.trace.ids import OpId
@@ -44,8 +44,8 @@ def unwritable(moment: FailingMoment, edit: Edit, since: OpId) -> str:
     """Return why the lines of an edit, which run before an op, cannot stand where they are; empty if they can."""
     cells = [block.cell_id for block in moment.queries.trace.sources if block.file == edit.file]
     source = moment.queries.read(edit.file, max(edit.line, 1), cells[0] if cells else "")
-    edited = Edited.of(source, edit) if source is not None else None
-    if source is None or edited is None:
+    edited = Edited.of(source, edit) if source is not NO_SOURCE else None
+    if edited is None:
         return "the source cannot be read"
     former = _paths_in(source, edited.first, edited.first + edit.before.count("\n")) if edit.before else []
     known = {ast.unparse(path) for path in former}
@@ -94,7 +94,7 @@ def _paths_in(source: Source, first: int, last: int) -> list[ast.expr]:
 def _variables(moment: FailingMoment, edited: Edited) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the variables of the frame that runs the edited function, and the names of its module."""
     after, namespace = edited.source, dict[str, Any]()
-    function = after.function(after.node_at(Span(edited.first, -1, -1, -1)) or after.tree)
+    function = after.function(after.node_at(Span(edited.first, -1, -1, -1)))
     for frame in moment.frames:
         if frame.f_code.co_filename == after.file:
             namespace = namespace or dict(frame.f_globals)

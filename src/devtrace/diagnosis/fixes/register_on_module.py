@@ -11,10 +11,11 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence.access_paths import NO_PATH
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.source_text import assignments
-from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE, SourceNode
 from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.changes import rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
@@ -57,7 +58,7 @@ def _rows(case: MismatchCase, value: Any) -> list[TensorId]:
 
 def unregistered_step(verdict: Verdict) -> Reference | None:
     """Return the step from a module that `.to()` does not take."""
-    if verdict.name is None or verdict.module is None:
+    if verdict.module is NO_PATH:
         return None
     below = verdict.name.references[len(verdict.module.references) :]
     if below and below[0].kind == "module":  # a plain object's attribute further down
@@ -88,14 +89,14 @@ def _registering(case: MismatchCase, verdict: Verdict, reference: Reference) -> 
 def _set_by_name(case: MismatchCase, verdict: Verdict, module: Any) -> Iterator[Fix]:
     """Turn `setattr(self, f"grid_{n}", x)` of `__init__` into a buffer, for each tensor that the line made."""
     found = case.queries.own_node(verdict.born)
-    call = alone(found.statement) if found is not None else None
+    call = alone(found.statement)
     given = match_code("setattr($owner, $name, $value)", call)
-    if found is None or call is None or given is None or getattr(found.function, "name", "") != "__init__":
+    if call is None or given is None or getattr(found.function, "name", "") != "__init__":
         return
     kept = [each for each in members(module) if each.kind == "attribute" and is_tensor(each.value)]
     unnamed = [each.value for each in kept if not any(assignments(case.queries, module, each.key))]
     births = ((row, case.queries.own_node(case.queries.born(case.queries.base(row)))) for row in _rows(case, unnamed))
-    made = [row for row, born in births if born is None or born.statement is found.statement]
+    made = [row for row, born in births if born is NOWHERE or born.statement is found.statement]
     if verdict.move is None or not made or any(map(kinds.is_trained_leaf, unnamed)):
         return
     moved = [Moved(row, _since(case, row, verdict.move)) for row in made]

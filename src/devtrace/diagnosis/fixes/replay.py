@@ -192,7 +192,7 @@ class Replay:
 def rows_of_the_line(case: MismatchCase, moved: set[TensorId]) -> tuple[TensorId, ...]:
     """Return the tensors that the failing expression reads and that would still be on the odd device."""
     frame = failing_frame(case)
-    if frame is None or case.odd_trait != HOST:
+    if not frame.is_there or case.odd_trait != HOST:
         return ()
     read = [(each, case.odd_row(each.value)) for each in values(frame.expression, frame.source, frame.scope())]
     times = Counter(row for _, row in read)
@@ -210,8 +210,8 @@ def rows_of_the_line(case: MismatchCase, moved: set[TensorId]) -> tuple[TensorId
 def rows_of_callers(case: MismatchCase, moved: set[TensorId]) -> tuple[TensorId, ...]:
     """Return the odd tensors to which lines that still run would add the result: `total` of `total += layer(x)`."""
     first, rows = failing_frame(case), list[TensorId | None]()
-    frames = FailingFrame.all_of(case.moment, case.expected_trait) if first is not None else []
-    for each in (frame for frame in frames if first is not None and frame.number >= first.number):
+    frames = FailingFrame.all_of(case.moment, case.expected_trait) if first.is_there else []
+    for each in (frame for frame in frames if frame.number >= first.number):
         match each.source.parent(each.source_node.node):
             case ast.Return() | ast.Lambda():
                 continue
@@ -233,8 +233,7 @@ def _inputs_of_the_moved(case: MismatchCase, frame: FailingFrame, moved: set[Ten
     queries, rows = case.queries, list(moved)
     for row in rows:
         op = queries.producer(row)
-        made = queries.op_node(op)
-        if made is not None and made.statement is frame.source_node.statement:
+        if queries.op_node(op).statement is frame.source_node.statement:
             yield from queries.inputs(op)
             rows += [each for each in queries.inputs(op) if each not in rows]
 

@@ -153,8 +153,7 @@ class Search:
 
     def _why_too(self, left: MismatchCase) -> str:
         """Say why a further tensor has to move: where it is, or which line would fail after the first edit."""
-        named = (self.find_verdict(left).name, *left.names)
-        name = next((each.text for each in named if each is not None), "")
+        name = self.find_verdict(left).name.text or left.name.text
         site = statement_site(self.case.queries, self.case.queries.op_user(left.op))
         if left.op == self.case.op or site is None:
             return sentence("fixed.too", name=name, odd=left.odd_trait)

@@ -29,11 +29,9 @@ from devtrace.trace.ids import OpId, TensorId
 
 
 def device_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
-    refused = _refused_gradient(queries, op, text) or _refused_copy(queries, moment, op, text)
-    found = find_mismatch(queries, op) if refused is None else None
-    if found is not None:
-        found = _blame_the_input(queries, moment, intended(queries, moment, found))
-    mismatch = refused or found
+    mismatch = _refused_gradient(queries, op, text) or _refused_copy(queries, moment, op, text)
+    if mismatch is None and (found := find_mismatch(queries, op)) is not None:
+        mismatch = _blame_the_input(queries, moment, intended(queries, moment, found))
     return explained(MismatchCase.of(queries, moment, mismatch), "device-mismatch") if mismatch is not None else None
 
 
@@ -46,7 +44,7 @@ def _blame_the_input(queries: TraceQueries, moment: FailingMoment, mismatch: Mis
         return mismatch
     frame = FailingFrame.reading(moment, 0, mismatch.expected_trait)
     found = queries.op_node(mismatch.op)
-    if frame is None or found is None or not isinstance(found.node, ast.Call) or factory_call(found) is not None:
+    if not isinstance(found.node, ast.Call) or factory_call(found) is not None:
         return mismatch
     rows = [moment.row(value.value) for value in values(found.node, found.source, frame.scope())]
     of_odd_trait = [row for row in rows if row is not None and queries.device(row) == mismatch.odd_trait]
@@ -86,10 +84,8 @@ def _last_step_of_backward(queries: TraceQueries, op: OpId) -> list[OpId]:
 def _is_returned_at(queries: TraceQueries, row: TensorId, index: int) -> bool:
     """Return whether a function returns a tensor at a position: `return gradient, scale`."""
     made = queries.op_node(queries.producer(row))
-    function = made.source.function(made.node) if made is not None else None
-    if made is None or function is None:
-        return False
-    returned = (listed(each.value) for each in nodes_of(ast.Return, function) if each.value is not None)
+    returns = nodes_of(ast.Return, made.function) if made.function is not None else ()
+    returned = (listed(each.value) for each in returns if each.value is not None)
     there = [each for items in returned for each in items[index : index + 1]]
     return any(variable(each) in assigned_names(made) or made.node in ast.walk(each) for each in there)
 

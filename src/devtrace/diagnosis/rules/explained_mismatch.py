@@ -10,12 +10,12 @@ import numpy as np
 from devtrace.diagnosis.causes import ordered
 from devtrace.diagnosis.causes.ordered import find_verdict
 from devtrace.diagnosis.evidence import modules
-from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.access_paths import NO_PATH, AccessPath
 from devtrace.diagnosis.evidence.finding_parts import as_culprit, of_error
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import assigned_names, birth, only_assignment, statement_site
-from devtrace.diagnosis.evidence.trace_queries import META
+from devtrace.diagnosis.evidence.trace_queries import META, NOWHERE
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import frame_at, odd_expression
 from devtrace.diagnosis.fixes.search import Search
@@ -45,7 +45,7 @@ def explained(case: MismatchCase, rule: RuleSlug, find_birth: Birth = lambda cas
     if guessed is not None or not (queries.evidence.saw_ops or is_by_hooks):
         verdict = replace(verdict, certainty="inferred")
     fix = Search(case, verdict, find_verdict).fix()
-    is_of_source = verdict.name is not None and verdict.name not in case.names  # the cause is about another tensor
+    is_of_source = verdict.name not in (NO_PATH, *case.names)  # the cause is about another tensor
     operand = next(iter([*(name.text for name in case.names), *expressions]), "") if is_of_source else None
     return Finding(
         rule=rule,
@@ -67,7 +67,7 @@ def candidate_names(case: MismatchCase, verdict: Verdict, expressions: list[str]
     tensors = case.queries.trace.tensors
     given = {key for each in case.moment.frames[:1] for key in each.f_code.co_varnames[: each.f_code.co_argcount]}
     items = [each for each in case.names if each.listed and each.frame == 0 and each.references[0].key in given]
-    found = [verdict.name.text] if verdict.name is not None and verdict.name not in items else []
+    found = [verdict.name.text] if verdict.name not in items else []
     named = [name.text for name in case.names if name not in items]
     operands = [name.text for name in items]  # of what the failing function was handed: `tensors[1]`
     roots = [name.text for names in case.roots.values() for name in names]
@@ -80,11 +80,11 @@ def candidate_names(case: MismatchCase, verdict: Verdict, expressions: list[str]
 
 def _made_as(case: MismatchCase) -> list[str]:
     """Return the tensor's name on the line that cast it, if the failing line, as of a hook, has none."""
-    made = case.queries.op_node(case.origin.op) if case.begins_so else None
-    match made.statement if made is not None else None:
-        case ast.Return(value=ast.expr() as value) if made is not None:
+    made = case.queries.op_node(case.origin.op) if case.begins_so else NOWHERE
+    match made.statement:
+        case ast.Return(value=ast.expr() as value):
             return [one_line(made.source.segment(value))]
-    return assigned_names(made) if made is not None else []
+    return assigned_names(made)
 
 
 def _expressions(case: MismatchCase) -> list[str]:
@@ -94,15 +94,12 @@ def _expressions(case: MismatchCase) -> list[str]:
     texts = [frame.code.text(node) for frame, node in odd_expression(case, *sources)][:1]
     op = queries.producer(tensor)
     made = queries.op_node(op)
-    if made is None:
-        return texts
-    failing = queries.op_node(case.op)
-    if failing is None or not queries.are_of_one_statement(op, case.op):
+    if not queries.are_of_one_statement(op, case.op):
         outputs = queries.outputs(op)
         index = outputs.index(tensor) if tensor in outputs else 0
         is_call = bool(called_name(made.node)) and made.source.parent(made.node) is not made.statement
         return [*texts, *(assigned_names(made, index) or ([made.source.segment(made.node)] if is_call else []))]
-    is_part = failing.node is not made.node and isinstance(made.node, ast.expr)
+    is_part = queries.op_node(case.op).node is not made.node and isinstance(made.node, ast.expr)
     return [*texts, made.source.segment(made.node)] if is_part else texts
 
 
@@ -128,8 +125,8 @@ def birth_by_name(case: MismatchCase, names: Iterable[AccessPath]) -> Site | Non
     """Return the line that gave a tensor one of its names, as `x = load(file)`."""
     for name in sorted(names, key=lambda each: len(each.references)):
         step = next((each for each in name.references if users_file(each.owner)), name.last)
-        given = only_assignment(case.queries, step.owner, step.key) if step.kind == "attribute" else None
-        if given is not None and (step is name.last or not called_names(given.statement).isdisjoint(MAKES)):
+        given = only_assignment(case.queries, step.owner, step.key) if step.kind == "attribute" else NOWHERE
+        if given is not NOWHERE and (step is name.last or not called_names(given.statement).isdisjoint(MAKES)):
             return given.code.site_of(given.statement)
         bound = case.binding_of(name) if step.kind != "attribute" else None
         if bound is not None:
@@ -139,7 +136,7 @@ def birth_by_name(case: MismatchCase, names: Iterable[AccessPath]) -> Site | Non
 
 def _culprit(case: MismatchCase, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:
     queries = case.queries
-    row = case.moment.row(verdict.name.last.value) if verdict.name is not None else None
+    row = case.moment.row(verdict.name.last.value)
     return as_culprit(
         queries,
         case.odd_tensor if row is None else row,
@@ -166,10 +163,9 @@ def _chain(case: MismatchCase) -> tuple[Site, ...]:
 
 def _loaded_from(case: MismatchCase) -> Site | None:
     """Return the line that loaded `saved` of `optimizer.load_state_dict(saved)`: `saved = torch.load(f)`."""
-    found, frame = case.queries.source_node(case.born), frame_at(case, case.born)
-    calls = calls_in(found.statement) if found is not None else ()
+    frame, calls = frame_at(case, case.born), calls_in(case.queries.source_node(case.born).statement)
     call = next((call for call in calls if called_name(call) == "load_state_dict" and call.args), None)
-    if call is None or frame is None:
+    if call is None:
         return None
     bound = [statement for variable in names_in(call.args[0]) for statement in frame.bindings(variable)[-1:]]
     return frame.code.site_of(bound[0]) if bound else None
@@ -206,10 +202,8 @@ def _reason(case: MismatchCase, verdict: Verdict) -> str:
 
 def _siblings(case: MismatchCase, verdict: Verdict, name: str) -> list[str]:
     """Return the last steps to other odd inputs that the same owner holds: `.bias` beside `model.head.weight`."""
-    path = next((path for path in (verdict.name, *case.names) if path is not None and path.text == name), None)
+    path = next((path for path in (verdict.name, *case.names) if path.text == name), NO_PATH)
     named = [names[0] for row in case.mismatch.others_of_odd_trait if (names := case.moment.names(row))]
-    if path is None:
-        return []
     owner, _ = _split(path)
     return [_split(each)[1] for each in named if each.text != name and owner and _split(each)[0] == owner]
 
@@ -224,7 +218,7 @@ def _split(path: AccessPath) -> tuple[str, str]:
 def _others(case: MismatchCase, verdict: Verdict, named: int) -> str:
     """Say where the rest of the module is: "the others", if all but the named tensors are there."""
     count = verdict.others if verdict.cause != "not-registered" and case.mismatch.of == "inputs" else 0
-    if verdict.module is None or not count:
+    if verdict.module is NO_PATH or not count:
         return _other_inputs(case)
     elsewhere = sum(1 for _ in registered(verdict.module.last.value)) - count
     key = "mismatch.module-in-part" if elsewhere > named else "mismatch.module"
@@ -253,7 +247,7 @@ def _intent(case: MismatchCase, verdict: Verdict) -> str:
     words = case.mismatch.words
     if words is not None:
         return sentence("mismatch.asked", expected=case.expected_trait, line=words, text=one_line(words.text))
-    whole = verdict.kind == "never-moved" and verdict.module is not None and not verdict.others
+    whole = verdict.kind == "never-moved" and verdict.module is not NO_PATH and not verdict.others
     if not case.mismatch.is_undecided or not whole:
         return ""
     rows = (row for row in case.queries.inputs(case.op) if case.is_expected(row))

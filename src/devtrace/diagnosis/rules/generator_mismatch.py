@@ -39,9 +39,9 @@ def generator_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, t
     generators = [value for value in moment.walk.objects if type(value) is Generator]
     wrong = [value for value in generators if kinds.device_named_by(value).split(":")[0] == odd.split(":")[0]]
     paths = sorted((name for value in wrong for name in moment.walk.names(value)), key=lambda name: name.rank)
-    default = _default_device(frame) if frame is not None and not paths else None
+    default = _default_device(frame) if not paths else None
     made = _generator_call(queries, moment, paths[0]) if paths else default
-    fixes = _fixes(frame, made, next(iter(paths), None)) if frame is not None else iter(())
+    fixes = _fixes(frame, made, next(iter(paths), None)) if frame.is_there else iter(())
     fix = next(fixes, Fix(sentence("generator-device.advice")))
     names = tuple(path.text for path in paths) or _names_in_a_loader(frame)
     born = made.code.site_of(made.statement) if made is not None else None
@@ -65,9 +65,9 @@ def _full_device(queries: TraceQueries, kind: str) -> str:
     return next(known, kind if ":" in kind or kind == HOST else f"{kind}:0")
 
 
-def _names_in_a_loader(frame: FailingFrame | None) -> tuple[str, ...]:
+def _names_in_a_loader(frame: FailingFrame) -> tuple[str, ...]:
     """Return names for the generator that a DataLoader makes for itself."""
-    for node in nodes_of(ast.For, frame.source_node.statement) if frame is not None else ():
+    for node in nodes_of(ast.For, frame.source_node.statement):
         if loader := variable(node.iter):
             return f"{loader}.sampler.generator", f"{loader}.generator", "generator"
     return ("generator",)
@@ -77,7 +77,8 @@ def _generator_call(queries: TraceQueries, moment: FailingMoment, name: AccessPa
     """Return the `torch.Generator(...)` that is assigned to the last step of a name."""
     owner, leaf = name.last.owner, name.last.text.lstrip(".")
     bound = [(each.code, each.statement) for each in assignments(queries, owner, leaf)] if owner is not None else []
-    if owner is None and (frame := FailingFrame.of(moment, name.frame, HOST)) is not None:
+    if owner is None:
+        frame = FailingFrame.of(moment, name.frame, HOST)
         bound = [(frame.code, statement) for statement in frame.bindings(leaf)]
     return next(_calls(reversed(bound), ("Generator",)), None)
 
@@ -95,8 +96,8 @@ def _calls(parts: Iterable[tuple[Code, ast.AST]], names: tuple[str, ...]) -> Ite
     """Yield the calls of some functions in pieces of code."""
     for code, part in parts:
         for call in calls_in(part):
-            if called_name(call) in names and (statement := code.source.statement(call)) is not None:
-                yield SourceNode(code, call, statement)
+            if called_name(call) in names:
+                yield SourceNode(code, call, code.source.statement(call))
 
 
 def _fixes(frame: FailingFrame, made: SourceNode | None, name: AccessPath | None) -> Iterator[Fix]:
@@ -113,7 +114,7 @@ def _fixes(frame: FailingFrame, made: SourceNode | None, name: AccessPath | None
 def _make_on_the_device(frame: FailingFrame, made: SourceNode, name: AccessPath) -> Iterator[Fix]:
     """`torch.Generator()` in the same frame becomes `torch.Generator(device)`."""
     outer = FailingFrame.of(frame.moment, name.frame, frame.expected_trait)
-    if outer is None or name.last.owner is not None or made.source is not outer.source:
+    if name.last.owner is not None or made.source is not outer.source:
         return
     device = outer.device_code(outer.source.span(made.node).line)
     if device and isinstance(made.node, ast.Call):

@@ -61,7 +61,7 @@ def host_conversion(queries: TraceQueries, moment: FailingMoment, op: OpId, text
     culprit = conversion.culprit() if row >= 0 else None
     fix = conversion.fix()
     frame, given = conversion.frame, conversion.given
-    text = frame.code.text(given) if frame is not None and given is not None and row < 0 else ""
+    text = frame.code.text(given) if given is not None and row < 0 else ""
     name = culprit.name if culprit is not None and culprit.name != unnamed() else text
     return Finding(
         rule="host-conversion",
@@ -86,14 +86,12 @@ class _Conversion:
     taker: CpuOnly
 
     @cached_property
-    def frame(self) -> FailingFrame | None:
+    def frame(self) -> FailingFrame:
         return FailingFrame.of(self.moment, 0, HOST)
 
     @cached_property
     def code(self) -> ast.AST:
         """Return the line's running code; for `out[i] = pred` the assigned value. Without a frame it does nothing."""
-        if self.frame is None:
-            return ast.Pass()
         node, statement = self.frame.source_node.node, self.frame.source_node.statement
         return (getattr(statement, "value", None) if is_given(node) else None) or node
 
@@ -118,7 +116,7 @@ class _Conversion:
         """Return the row of the tensor: the code's value, a result of the line, or an input of the op; or -1."""
         made, inputs = self._made_in_the_line.values(), self.queries.inputs(self.op)
         rows = [*self._of_given(), *made, *inputs] if self.given is not None else [*inputs, *made]
-        if self.frame is not None and not self._is_a_calls_own:
+        if not self._is_a_calls_own:
             read = [each.value for each in values(self.code, self.frame.source, self.frame.scope())]
             listed = (_items(each, self.frame.scope()) for each in only(ast.expr, operands(self.code)))
             rows += [self.moment.row(each) for each in (*read, *itertools.chain.from_iterable(listed))]
@@ -138,7 +136,7 @@ class _Conversion:
         return next((row for row in there if self.moment.names(row)), batch)
 
     def _of_given(self) -> Iterator[TensorId | None]:
-        if self.given is None or self.frame is None:
+        if self.given is None:
             return
         value, items = evaluate(self.given, self.frame.scope()), _items(self.given, self.frame.scope())
         if is_tensor(value) or items:
@@ -151,12 +149,11 @@ class _Conversion:
         """Return the expressions in the failing code that ran ops, the last first, each with its last result."""
         found: dict[ast.expr, TensorId] = {}
         inside = {each: each for each in nodes_of(ast.expr, self.code)}
-        for op in map(OpId, reversed(range(self.op))):
+        for op in map(OpId, reversed(range(self.op)) if inside else ()):
             line = self.queries.source_node(self.queries.op_user(op))
-            if self.frame is None or line is None or line.statement is not self.frame.source_node.statement:
+            if line.statement is not self.frame.source_node.statement:
                 break
-            made = self.queries.op_node(op)
-            node = inside.get(made.node) if made is not None else None  # type: ignore[call-overload]
+            node = inside.get(self.queries.op_node(op).node)  # type: ignore[call-overload]
             if node is not None and node not in found:
                 found.update((node, row) for row in self.queries.outputs(op)[:1])
         return found
@@ -164,7 +161,7 @@ class _Conversion:
     @cached_property
     def node(self) -> ast.expr | None:
         """Return the expression to change, which the line has for the tensor."""
-        if self.given is not None or self.frame is None or self.row < 0:
+        if self.given is not None or self.row < 0:
             return self.given
         made = next((node for node, row in self._made_in_the_line.items() if row == self.row), None)
         found = made or self.frame.node_of(self.row)
@@ -177,8 +174,6 @@ class _Conversion:
         Of a call that is all that is on a device: which numpy reads first is the package's matter.
         """
         frame, code, node = self.frame, self.code, self.node
-        if frame is None:
-            return {}
         parts = operands(code) if code is frame.source_node.node else [code]
         parts = parts if self.given is None else [self.given]
         given = (each for each in only(ast.expr, parts) if each is not owner_of(code))
@@ -218,7 +213,7 @@ class _Conversion:
 
     def _is_brought(self, node: ast.AST | None) -> bool:
         """Return whether code gives what numpy takes: `x.cpu()`, `x.to("cpu")`, `x.item()`."""
-        if self.frame is None or not isinstance(node, ast.Call):
+        if not isinstance(node, ast.Call):
             return False
         device = given_trait(node)
         is_named = device is not None and self.frame.names_expected_trait(device)
@@ -235,10 +230,9 @@ class _Conversion:
 
     def _names(self) -> Iterator[str]:
         yield from (name.text for name in self.moment.names(self.row))
-        if self.frame is not None and self.node is not None:
+        if self.node is not None:
             yield self.frame.code.text(self.node)
-        made = self.queries.op_node(self.queries.producer(self.row))
-        yield from assigned_names(made) if made is not None else ()
+        yield from assigned_names(self.queries.op_node(self.queries.producer(self.row)))
         yield str(self.queries.trace.tensors.raw("name", self.row))
 
     # The fix.
@@ -246,7 +240,7 @@ class _Conversion:
     def fix(self) -> Fix:
         if self.taker is PINNED:
             return self._without_pinning()
-        if self.frame is None or not self._taken:
+        if not self._taken:
             return Fix(sentence("host-boundary.advice"))
         key, (text, *others) = "fixed.to-cpu", self._taken.values()
         if others:
@@ -272,9 +266,9 @@ class _Conversion:
 
     def _without_pinning(self) -> Fix:
         """Return the fix for a loader whose data are on the device already: `pin_memory=False`."""
-        asked = (keyword(call, "pin_memory") for call in (calls_in(self.frame.body) if self.frame is not None else ()))
+        asked = (keyword(call, "pin_memory") for call in calls_in(self.frame.body))
         pinned = next((each for each in asked if match_code("True", each) is not None), None)
-        if self.frame is None or pinned is None:
+        if pinned is None:
             return Fix(sentence("fixed.no-pinning"))
         return next(rewritten(self.frame.code, {pinned: "False"}, "fixed.no-pinning"))
 

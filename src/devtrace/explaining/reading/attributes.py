@@ -174,10 +174,7 @@ def _given_in(
 ) -> Iterator[Definition]:
     """Yield the values that a method assigns to `self.name`."""
     given = called.given(reader, function) if called is not None else {}
-    run = _run_of_method(reader, function, owner, given, activation)
-    if run is None:
-        return
-    first = function.__code__.co_varnames[0]
+    run, first = _run_of_method(reader, function, owner, given, activation), function.__code__.co_varnames[0]
     for each in bindings(run.source, run.body, f"{first}.{name}"):
         if not each.loops and match_code("None", each.value) is None:
             own_move = moves_itself(each.value, ast.Attribute(ast.Name(first), name))
@@ -188,10 +185,10 @@ def _given_in(
 
 def _run_of_method(
     reader: Reader, function: FunctionType, owner: Any, given: Bound, activation: Activation
-) -> Activation | None:
+) -> Activation:
     """Return a run of a method on an object; of a method that set the object up, an early one."""
     run = run_of(reader, function, {**given, function.__code__.co_varnames[0]: KnownValue(owner)}, activation)
-    if run is not None and (function.__name__ == "__init__" or (is_module(owner) and run.owner is None)):
+    if function.__name__ == "__init__" or (is_module(owner) and run.owner is None):
         run.depth, run.module = 0, None
     return run
 
@@ -204,10 +201,9 @@ def runs_that_fill(reader: Reader, node: ast.expr, activation: Activation) -> It
         return
     live = [run.body for run in reader.live_activations()]
     for kind in classes_of(owner if issubclass(type(owner), type) else type(owner)):
-        for method in _methods(kind):
-            is_named = found["name"] in method.__code__.co_names
-            run = _run_of_method(reader, method, owner, {}, activation) if is_named else None
-            if run is not None and run.body not in live:
+        for method in (each for each in _methods(kind) if found["name"] in each.__code__.co_names):
+            run = _run_of_method(reader, method, owner, {}, activation)
+            if run.body not in live:
                 yield run
 
 
@@ -252,7 +248,7 @@ def _of_factory(reader: Reader, kind: type, owner: Any, name: str, activation: A
         return
     given: Bound = {factory.__code__.co_varnames[0]: KnownValue(owner)} if is_cached else {}
     run = run_of(reader, factory, given, activation)
-    if run is not None and not is_cached:
+    if not is_cached:
         run.depth, run.module = 0, None
     yield from results_of(run)
 

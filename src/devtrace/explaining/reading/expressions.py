@@ -172,7 +172,7 @@ def _definitions(
 def _put_below(whole: Definition, key: Any) -> Iterator[ast.expr]:
     """Yield what a container's creator stored in it: `tables[n] = torch.linspace(0, 1, n)`."""
     statement = whole.activation.source.statement(whole.node)
-    made = {ast.dump(each.node) for each in targets(statement) if each.value is whole.node} if statement else set()
+    made = {ast.dump(each.node) for each in targets(statement) if each.value is whole.node}
     for each in statements(whole.activation.body) if made and whole.activation.scope is None else ():
         for target, value in put_under(each, key):
             if ast.dump(target.value).replace("Load", "Store") in made:

@@ -20,6 +20,7 @@ from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.runtime.quiet import device_of, gradient_of, is_leaf
 from devtrace.source.defuse import statements
 from devtrace.source.matching import called_name, calls_in, is_given, match_code, operands
+from devtrace.source.parsing import NO_CODE
 
 UNKNOWN: Final = ""
 _UNREAD: Final = (ast.Call, ast.Attribute, ast.Subscript, ast.BinOp, ast.Name)
@@ -104,11 +105,11 @@ def _settle(reader: Reader, value: TensorValue, dtype: torch.dtype | None) -> No
 
 def _at(reader: Reader, depth: int) -> FailedOp | None:
     activation, node = reader.activation(depth), reader.node(depth)
-    if activation is None or node is None or reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES:
+    if activation is None or node is NO_CODE or reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES:
         return None
     statement = activation.source.statement(node)
     if is_given(node) and not (match_code("$owner[$index]", node) and hasattr(statement, "op")):
-        node = statement or node  # `counts[labels] += 1` reads the item first
+        node = statement  # `counts[labels] += 1` reads the item first
     while isinstance(node, ast.Return | ast.Expr | ast.Await) and node.value is not None:
         node = node.value
     values = [(part, reader.see(part, activation)) for part in operands(node)]

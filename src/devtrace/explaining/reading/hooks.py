@@ -12,6 +12,7 @@ from devtrace.runtime.torch_names import take
 from devtrace.source.defuse import statements
 from devtrace.source.matching import match_code
 from devtrace.source.object_walk import hooks_of
+from devtrace.source.parsing import NO_SOURCE
 
 _OF_ALL: Final[dict[bool, dict[int, Any]]] = {
     True: take("nn.modules.module._global_forward_pre_hooks", "modules", instead={}),
@@ -32,11 +33,8 @@ def given_to_forward(
     """Return the arguments of a module's forward after its pre-hooks, with the runs of these."""
     runs: list[Activation] = []
     for hook, with_words in _around(module, before=True):
-        run = _run(reader, hook, [KnownValue(module), *given.to_hook(with_words=with_words)], activation)
-        if run is None:
-            continue
-        runs.append(run)
-        made = _made(reader, run)
+        runs.append(_run(reader, hook, [KnownValue(module), *given.to_hook(with_words=with_words)], activation))
+        made = _made(reader, runs[-1])
         if with_words:
             made = made.item(0) if isinstance(made, Several) else None
         if made is not None:
@@ -50,8 +48,7 @@ def given_by_module(
     """Return the result of a module's call: that of forward, or its replacement by a hook."""
     for hook, with_words in _around(module, before=False):
         values = [KnownValue(module), *given.to_hook(with_words=with_words), made]
-        run = _run(reader, hook, values, activation)
-        made = (_made(reader, run) if run is not None else None) or made
+        made = _made(reader, _run(reader, hook, values, activation)) or made
     return made
 
 
@@ -70,12 +67,12 @@ def given_for(
                 yield result._replace(position=(names.index(name),) if isinstance(made, Several) else ())
 
 
-def _run(reader: Reader, hook: Any, given: list[Value | None], activation: Activation) -> Activation | None:
-    """Return a hook's run, also within a `functools.partial`; None for torch's own hooks."""
+def _run(reader: Reader, hook: Any, given: list[Value | None], activation: Activation) -> Activation:
+    """Return a hook's run, also within a `functools.partial`; for torch's own hooks one of no code."""
     is_partial = type(hook) is partial
     function, before = function_of(hook.func if is_partial else hook)
     if function is None:
-        return None
+        return Activation.of_file(NO_SOURCE, {})
     values = [*before, *map(reader.value, hook.args if is_partial else ()), *given]
     words = {key: reader.value(each) for key, each in (hook.keywords.items() if is_partial else ())}
     return run_of(reader, function, arguments(function, values, words), activation)

@@ -144,8 +144,8 @@ def definitions(reader: Reader, name: str, activation: Activation) -> Iterator[D
         before = _round_before(reader, binding, activation)
         for each in _all(reader, [binding], before) if before is not None else ():
             yield each._replace(is_of_repetition=not activation.is_file)
-    at = reader.node(activation.depth) if activation.scope is not None and not found else None
-    around = _of_comprehension(at, name, activation) if at is not None else None
+    is_live = activation.scope is not None and not found
+    around = _of_comprehension(reader.node(activation.depth), name, activation) if is_live else None
     if around is not None:
         yield from elements(reader, *around, activation)
     if found or around is not None or is_given:
@@ -195,7 +195,7 @@ def of_globals(reader: Reader, name: str, activation: Activation) -> Iterator[De
     """Yield the assignments of a global in a file, or in a notebook's cells, newest first; or its module."""
     own, cells = activation.source.file, [cell.file for cell in sites.cells_so_far()]
     sources = map(parsing.read, reversed(cells) if own in cells else [own])
-    for run in (Activation.of_file(each, activation.globals, activation.level + 1) for each in sources if each):
+    for run in (Activation.of_file(each, activation.globals, activation.level + 1) for each in sources):
         found = bindings(run.source, run.source.tree, name)
         yield from _all(reader, nearest_first(found, END), run)
         if not found:
@@ -213,9 +213,9 @@ def of_module(reader: Reader, module: Any, name: str, level: int) -> Iterator[De
 
 def run_of_file(file: Any, known: Mapping[str, Any], level: int) -> Activation | None:
     """Return a run of a file of the user's or of a package's, by its globals; None for any other."""
-    source = parsing.read(file) if type(file) is str and level < 8 else None
-    run = Activation.of_file(source, known, level + 1) if source is not None else None
-    return run if run is not None and run.is_theirs else None
+    source = parsing.read(file) if type(file) is str and level < 8 else parsing.NO_SOURCE
+    run = Activation.of_file(source, known, level + 1)
+    return run if source is not parsing.NO_SOURCE and run.is_theirs else None
 
 
 # Loops and comprehensions.

@@ -102,7 +102,7 @@ class Reader:
             self._activations[depth] = run_at(self.stack, depth, self.trait)
         return self._activations[depth]
 
-    def node(self, depth: int) -> ast.AST | None:
+    def node(self, depth: int) -> ast.AST:
         """Return the expression that a level runs."""
         level = self.stack.levels[depth]
         return parsing.node_of(level.frame.f_code, level.instruction)[1]

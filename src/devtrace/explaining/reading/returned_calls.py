@@ -16,7 +16,7 @@ from devtrace.source.defuse import binds, given_by, moves_itself, statements, ta
 from devtrace.source.matching import alone, called_name, may_be_text, only, owner_of, variable
 from devtrace.source.multi_value_expr import returned_in
 from devtrace.source.object_walk import members
-from devtrace.source.parsing import FunctionNode, Source, Span, parameters
+from devtrace.source.parsing import NO_CODE, FunctionNode, Source, Span, parameters
 from devtrace.source.safe_values import MISSING, Scope, class_dict, classes_of, evaluate, with_wrapped
 from devtrace.source.vocabulary import ADDS_AN_ITEM
 
@@ -46,13 +46,13 @@ def is_theirs(value: Any) -> TypeGuard[FunctionType]:
     return type(value) is FunctionType and sites.files[value.__code__.co_filename] in (sites.USER, sites.LIBRARY)
 
 
-def run_of(reader: Reader, function: FunctionType, bound: Bound, activation: Activation) -> Activation | None:
-    """Return a run of a function that was called from another and has returned; None without source."""
+def run_of(reader: Reader, function: FunctionType, bound: Bound, activation: Activation) -> Activation:
+    """Return a run of a function that was called from another and has returned; without source one of no code."""
     code = function.__code__
     source = parsing.read(code.co_filename)
-    body = source.body_of(code) if source is not None else None
-    if source is None or body is None or activation.level > 8:
-        return None
+    body = source.body_of(code)
+    if body is None or activation.level > 8:
+        return Activation.of_file(parsing.NO_SOURCE, {})
     closed_over = {each.key: reader.value(each.value) for each in members(function)}
     own = bound.get(code.co_varnames[0]) if code.co_argcount else None
     module = own.value if isinstance(own, KnownValue) and is_module(own.value) else None
@@ -125,10 +125,8 @@ def returned(reader: Reader, function: FunctionType, given: Bound, activation: A
     return reader.first(results_of(run_of(reader, function, given, activation)))
 
 
-def results_of(run: Activation | None) -> list[Definition]:
+def results_of(run: Activation) -> list[Definition]:
     """Return the possible results of a run, the last first, without those in branches that it did not take."""
-    if run is None:
-        return []
     results = _yielded(run.body) or returned_in(run.body)[::-1]
     found = [each for each in results if not is_passed_by(run, run.source.statement(each))]
     return [Definition(each, (), run.at_node(each)) for each in found]
@@ -141,13 +139,13 @@ def _yielded(body: ast.AST) -> list[ast.expr]:
     return [ast.copy_location(ast.List(elts=parts, ctx=ast.Load()), parts[0])] if parts else []
 
 
-def is_passed_by(run: Activation, statement: ast.stmt | None) -> bool:
+def is_passed_by(run: Activation, statement: ast.stmt) -> bool:
     """Return whether a statement is in a branch that the run did not take, by its arguments.
 
     Of a live frame, by its variables now, without those that the function changes.
     """
-    here = run.body if run.scope is None else run.source.node_at(Span(run.now, -1, -1, -1))
-    return statement is not None and was_passed_by(statement, run.source, here or run.body, (), given_to(run))
+    here = run.source.node_at(Span(run.now, -1, -1, -1)) if run.scope is not None else NO_CODE
+    return was_passed_by(statement, run.source, here if here is not NO_CODE else run.body, (), given_to(run))
 
 
 def given_to(run: Activation) -> Scope:

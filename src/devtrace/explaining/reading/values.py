@@ -143,11 +143,11 @@ def run_at(stack: Stack, depth: int, trait: Callable[[Any], object]) -> Activati
     level = stack.levels[depth]
     code = level.frame.f_code
     source, node = parsing.node_of(code, level.instruction)
-    if source is None:
+    if source is parsing.NO_SOURCE:
         return None
     line = parsing.span_at(code, level.instruction).line
     body = source.body_of(code)
-    if body is None and code.co_name != "<module>" and node is not None:
+    if body is None and code.co_name != "<module>":
         body = source.function(node)  # of a comprehension's own frame
     callers = (each for each in reversed(stack.levels[:depth]) if each.kind == sites.USER)
     return Activation(

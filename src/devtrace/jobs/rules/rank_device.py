@@ -70,8 +70,6 @@ def _finding(
 def _reason(queries: TraceQueries, site: SiteId, device: str) -> tuple[str, str]:
     """Return the keys of why a line chose the device, and of what helps."""
     found = queries.source_node(site)
-    if found is None:
-        return _OTHER
     calls = list(calls_in(found.statement))
     loads = (call for call in calls if called_name(call) == "load" and variable(owner_of(call)) and len(call.args) < 2)
     if any(keyword(call, "map_location") is None for call in loads):

@@ -114,9 +114,9 @@ def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
     """Return the failing call of a frame. `anything`: torch's own Python raised below, so any call counts."""
     frame = entry.tb_frame
     source, node = parsing.node_of(frame.f_code, entry.tb_lasti)
-    if source is not None and node is not None and is_given(node):
+    if is_given(node):
         node = source.statement(node)  # `p.grad = g`, of which an instruction is only the target
-    if source is None or node is None or isinstance(node, ast.Raise | ast.Assert):
+    if node is parsing.NO_CODE or isinstance(node, ast.Raise | ast.Assert):
         return None
     try:
         own, below = Scope.of(frame), entry.tb_next.tb_frame if entry.tb_next is not None else None

@@ -8,7 +8,7 @@ from functools import lru_cache
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.process_history import CodePosition
 from devtrace.recording.columns.sites import LIBRARY, files
-from devtrace.source.parsing import Span, lines_of, read, span_at
+from devtrace.source.parsing import NO_SOURCE, Span, lines_of, read, span_at
 from devtrace.source.user_code import package_of
 from devtrace.trace.builder import TraceBuilder
 
@@ -105,7 +105,7 @@ def _add_source(builder: TraceBuilder, position: CodePosition, count: int, cell_
 def _function(file: str, first: int) -> str:
     """Return the text of the function that begins at a line (decorators included), or that line."""
     source = read(file)
-    if source is None:
+    if source is NO_SOURCE:
         return ""
     function = source.function_at(first)
     return "".join(linecache.getlines(file)[first - 1 : function.end_lineno if function else first])
