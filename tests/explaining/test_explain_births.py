@@ -86,12 +86,15 @@ class Shifted(nn.Module):
         self.shift = 0.5 ** torch.arange(2)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.as_tensor(self.layer(x) + self.shift)
+        shift = self.shift[: len(x)]
+        return torch.as_tensor(self.layer(x) + shift)
 
 
 @fails("untraced", edits=['self.register_buffer("shift", 0.5 ** torch.arange(2), persistent=False)'])
 def test_a_plain_attribute_is_registered_where_the_constructor_gives_it() -> None:
-    Shifted().to("cuda:0")(torch.ones(1, 2, device="cuda:0"))
+    net = Shifted()
+    rows = net.shift + torch.ones(1, 2)  # before the move
+    net.to("cuda:0")(rows.to("cuda:0"))
 
 
 class Features(nn.Module):

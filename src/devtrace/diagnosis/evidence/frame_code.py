@@ -209,16 +209,12 @@ class FailingFrame:
         return {name for each in self.statements() for name in defuse.binds(each)}.difference(self.bound(before))
 
     def _unchanged(self, before: int) -> list[str]:
-        """Return the variables that have the same value above a line as now, or a source of that value.
-
-        The failing statement gave none, except in an earlier round.
-        """
-        span, failed, known = self.source.span, self.source_node.statement, self.bound(before)
-        is_first = all(span(loop).line < before for loop in self.source_node.loops)
-        given = ((name, each) for name in known for each in self.bindings(name) if span(each).line >= before)
-        others = (pair for pair in given if not (is_first and pair[1] is failed))
-        changed = {name for name, each in others if not stays_there(name, each, self._by)}
-        return [name for name in known if name not in changed]
+        """Return the variables that have the same value above a line as now, or a source of that value."""
+        is_again = any(self.source.span(loop).line >= before for loop in self.source_node.loops)
+        failed = None if is_again else self.source_node.statement  # which has given none a value
+        given = {name: [each for each in self.bindings(name) if each is not failed] for name in self.bound(before)}
+        later = {name: [each for each in given[name] if self.source.span(each).line >= before] for name in given}
+        return [name for name in later if all(stays_there(name, each, self._by) for each in later[name])]
 
     def _device_global(self) -> str:
         """Return a global that names the expected device: one that the function reads, or a cell's `device`."""

@@ -35,6 +35,7 @@ from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.columns.process_history import Stamp
 from devtrace.recording.columns.recorded_ops import RecordedOps
+from devtrace.recording.columns.tensor_rows import key_of
 from devtrace.runtime.quiet import device_of, dtype_of, is_tensor, shape_of
 from devtrace.runtime.requirements import sentence_of_fault
 from devtrace.runtime.watching import Faults
@@ -224,12 +225,13 @@ class Reader:
         if stamp[0] == self.rows.epoch or stamp[3] is None:
             return self.rows.row_for_input(tensor)
         row = self.pasts.row_after_moves((stamp[2], device_of(tensor), dtype_of(tensor), stamp[3]), shape_of(tensor))
-        stamps.put(tensor, (self.rows.epoch, {shape_of(tensor): row}, -1, None))
+        self.stamp(tensor, row)
         return row
 
     def is_known(self, tensor: Any) -> bool:
-        epoch, _, birth, past = stamps.get(tensor)
-        return epoch == self.rows.epoch or birth >= 0 or past is not None
+        """Return whether a tensor has a row, or the hooks saw its birth; a view is known by itself."""
+        epoch, views, birth, past = stamps.get(tensor)
+        return key_of(tensor) in views if epoch == self.rows.epoch else birth >= 0 or past is not None
 
     def _find_birth(self, tensor: Any, device: str, definitions: Definitions, *, is_outermost: bool) -> None:
         """Find the op that made a tensor and give the tensor its row; else only note the creating expression."""
@@ -282,16 +284,18 @@ class Reader:
         """Let a live tensor be the result of an op."""
         op.layout = self.rows.layout(tensor)[2]
         self.pasts.settle(op, dtype_of(tensor), self.dtypes)
-        kept_at = stamps.kept_at(tensor)
+        kept_at = stamps.kept_at(tensor) if stamps.get(tensor)[0] != self.rows.epoch else None  # a view is younger
         if kept_at is not None and op.owner is not None and op.depth != BEFORE_ALL:
             self.pasts.put_in_earlier_call(op, kept_at)  # the move found it among the module's attributes
         self.stamp(tensor, op.row)
         self.pasts.confirm(op.row)
 
     def stamp(self, tensor: Any, row: int) -> None:
-        """Give a tensor a row while the trace is made, by a stamp without a birth."""
-        self._keep_stamp(tensor)
-        stamps.put(tensor, (self.rows.epoch, {shape_of(tensor): row}, -1, None))
+        """Give a tensor a row while the trace is made, by a stamp without a birth; a further view needs an op."""
+        epoch, views, _, _ = self._keep_stamp(tensor)
+        others = views if epoch == self.rows.epoch else {}
+        if not others or row in self.pasts.by_row:
+            stamps.put(tensor, (self.rows.epoch, {**others, key_of(tensor): row}, -1, None))
 
     def rename(self, old: int | None, new: int) -> None:
         """Replace a row in the inputs of all ops so far."""
