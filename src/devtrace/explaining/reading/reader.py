@@ -114,10 +114,8 @@ class Reader:
 
     def live_activations(self) -> Iterator[Activation]:
         """Yield the live frames of the user's and of packages' code, innermost first."""
-        for depth in reversed(range(len(self.stack.levels))):
-            found = self.activation(depth) if self.stack.levels[depth].is_readable else None
-            if found is not None:
-                yield found
+        readable = (depth for depth, level in enumerate(self.stack.levels) if level.is_readable)
+        return filter(None, map(self.activation, reversed([*readable])))
 
     def files(self) -> list[Activation]:
         """Return the user's files among the frames, each once as a run that read it to its end."""
@@ -344,9 +342,7 @@ class Reader:
 
     def site(self, node: ast.AST, activation: Activation) -> int:
         """Return the site of an expression; of torch's code the user's line that called it."""
-        if not activation.is_theirs:
-            return activation.caller
-        return site_of(node, activation.source, activation.caller)
+        return site_of(node, activation.source, activation.caller) if activation.is_theirs else activation.caller
 
     def emit(
         self,
@@ -362,8 +358,7 @@ class Reader:
         """Note an op; return its result, with its device and, for dtype errors, its dtype if known."""
         dtype = dtype if self.of_dtypes else None
         row, layout = next(self.rows.next), self.layout(device, dims, dtype)
-        rows = [each.row for each in inputs]
-        site, depth = self.site(node, activation), activation.depth
+        rows, site, depth = [each.row for each in inputs], self.site(node, activation), activation.depth
         op = ReadOp(name, kind, site, rows, row, layout, depth, activation.module, activation.owner)
         op.is_open = self.of_dtypes and dtype is None
         op.line = self._lines.get(depth, 0)
