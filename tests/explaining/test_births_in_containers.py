@@ -233,7 +233,7 @@ class Distances(nn.Module):
         return x + self.bias
 
 
-@fails("untraced", message=Text("before `model.1.bias` was attached"))
+@fails("untraced", message=Text("before `model.1.bias` was attached"), help=Text(begins="move it before it is used:"))
 def test_a_buffer_that_a_method_of_its_layer_made_was_attached_alone() -> None:
     model = nn.Sequential(nn.Linear(4, 4), Distances()).to("cuda:0")
     model(torch.ones(1, 4, device="cuda:0"))

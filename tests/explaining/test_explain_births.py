@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from failing import BOTH, Text, birth_of, culprit_of, explained, fails
+from failing import BOTH, Text, birth_of, culprit_of, edits_of, explained, fails
 
 
 @functools.cache
@@ -86,12 +86,15 @@ class Shifted(nn.Module):
         self.shift = 0.5 ** torch.arange(2)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.as_tensor(self.layer(x) + self.shift)
+        shift = self.shift[: len(x)]
+        return torch.as_tensor(self.layer(x) + shift)
 
 
 @fails("untraced", edits=['self.register_buffer("shift", 0.5 ** torch.arange(2), persistent=False)'])
 def test_a_plain_attribute_is_registered_where_the_constructor_gives_it() -> None:
-    Shifted().to("cuda:0")(torch.ones(1, 2, device="cuda:0"))
+    net = Shifted()
+    rows = net.shift + torch.ones(1, 2)  # before the move
+    net.to("cuda:0")(rows.to("cuda:0"))
 
 
 class Features(nn.Module):
@@ -123,8 +126,14 @@ def test_parameters_whose_data_was_replaced_were_not_missed_by_the_move() -> Non
 
     finding = explained(program)
     assert finding.cause == "attached-after-move"
-    lines = [line.strip() for edit in finding.edits for line in edit.after.splitlines()]
-    assert "net.to(device)" not in lines
+    assert "net.to(device)" not in edits_of(finding)
+
+
+@fails("untraced", message=Text("before `net.2.weight` was attached"))
+def test_a_layer_of_which_the_data_was_replaced_was_there_before() -> None:
+    net = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3), nn.Linear(3, 1, bias=False)).to("cuda:0")
+    net.get_parameter("2.weight").data = torch.ones(1, 3)
+    net(torch.ones(2, 3, device="cuda:0"))
 
 
 class Recurrent(nn.Module):

@@ -7,7 +7,6 @@ put into a recorder, inside the module calls that were open.
 
 import ast
 import itertools
-import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +30,7 @@ from devtrace.explaining.reading.move_history import AFTER_ALL, BEFORE_ALL
 from devtrace.explaining.reading.names import definitions
 from devtrace.explaining.reading.reader import Definer, Handler, Reader
 from devtrace.explaining.reading.values import ReadOp, TensorValue, Value, tensors_of
-from devtrace.explaining.stack import CALLS_OF_MODULES, Stack
+from devtrace.explaining.stack import CALLS_OF_MODULES, Level, Stack
 from devtrace.explaining.worker_text import read_worker_text
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT
@@ -46,7 +45,7 @@ from devtrace.recording.finish.assemble import Assembly, Recorded
 from devtrace.recording.finish.observer import observers_of
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
-from devtrace.source import kinds
+from devtrace.source import kinds, parsing
 from devtrace.source.defuse import statements
 from devtrace.source.live_objects import Evidence
 from devtrace.source.matching import alone, called_name, owner_of
@@ -128,7 +127,7 @@ class Explanation:
                 self._confirm(value)
             self._add_deep_copies(modules, failed.inputs)
             for tensor in walk.tensors:
-                self.reader.row(tensor) if self.reader.is_known(tensor) else self.reader.live(tensor)
+                self.reader.live(tensor)
             replay = _Replay(self.recorder, self.recorder.follow(thread_name()), self.modules, self.stack)
             site, inputs = replay.run(self.reader.ops, failed.depth), failed.inputs
             if self.worker is not None:
@@ -222,9 +221,9 @@ class _Replay:
     def run(self, ops: list[ReadOp], depth: int) -> int:
         """Record the ops, and open the calls down to a level of the stack. Return the site there."""
         ops = [op for op in ops if op.is_seen or op.is_confirmed]
+        levels, place = self.stack.levels[: depth + 1], (0, BEFORE_ALL)
         for op in sorted((op for op in ops if op.depth == BEFORE_ALL), key=lambda op: op.tick):
-            self._put_in_call([op], sys._getframe())
-        levels = self.stack.levels[: depth + 1]
+            place = op.depth, op.line = max(place, _seen_at(op, levels))  # not above what was seen before it
         for at, level in enumerate(levels):
             module: Any = level.frame.f_locals.get("self") if level.frame.f_code is CALLS_OF_MODULES[0] else None
             if is_module(module):
@@ -264,9 +263,18 @@ class _Replay:
         return self.modules.row_of(module)
 
 
+def _seen_at(op: ReadOp, levels: Sequence[Level]) -> tuple[int, int]:
+    """Return the level of the frame whose line the hooks saw, if that frame still runs, and the line."""
+    seen = sites.position(op.site) if op.is_seen and op.site >= 0 else None
+    for depth, level in enumerate(levels):
+        if seen is not None and seen.code is level.frame.f_code and seen.instruction <= level.instruction:
+            return depth, parsing.span_at(seen.code, seen.instruction).line
+    return 0, BEFORE_ALL
+
+
 def _in_order(ops: list[ReadOp]) -> list[ReadOp]:
-    """Sort ops of one frame by line, each after the ops of its inputs."""
-    lines: dict[int, int] = {}
+    """Sort ops of one frame by line, each after the ops of its inputs; those of one line as the hooks saw them."""
+    places: dict[int, tuple[int, float]] = {}
     for op in ops:
-        lines[op.row] = max([op.line, *(lines.get(row, 0) for row in op.inputs)])
-    return sorted(ops, key=lambda op: lines[op.row])
+        places[op.row] = max([(op.line, op.tick), *(places[row] for row in op.inputs if row in places)])
+    return sorted(ops, key=lambda op: places[op.row])

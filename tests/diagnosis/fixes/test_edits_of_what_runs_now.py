@@ -88,7 +88,8 @@ def test_no_edit_asks_a_model_for_its_device_above_the_line_that_moves_it(progra
 
 def loss_of(x: Tensor, y: Tensor) -> Tensor:
     weights = torch.ones(3)
-    return ((x * weights).sum() - y) ** 2
+    x = torch.cat([x, weights])
+    return (x.sum() - y) ** 2
 
 
 def shifted(x: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ def _attached_part(case: MismatchCase, verdict: Verdict) -> str:
     is_own = len(name.references) - 1 <= len(module.references)
     beside = registered(name.last.owner, depth=0)
     has_moved = any(case.is_expected(case.moment.row(tensor)) for _, tensor in beside)
-    is_late = case.was_made_in_a_call or _is_given_by_a_method(case, name)
+    is_late = case.born < 0 or case.was_made_in_a_call or _is_given_by_a_method(case, name)
     is_alone = is_own or not verdict.others or is_late or has_moved
     return name.text if is_alone else name.prefix(len(name.references) - 1).text
 

@@ -217,7 +217,9 @@ class FailingFrame:
 
     def _unchanged(self, before: int) -> list[str]:
         """Return the variables that have the same value above a line as now, or a source of that value."""
-        given = {name: self.bindings(name) for name in self.bound(before)}
+        is_again = any(self.source.span(loop).line >= before for loop in self.source_node.loops)
+        failed = None if is_again else self.source_node.statement  # which has given none a value
+        given = {name: [each for each in self.bindings(name) if each is not failed] for name in self.bound(before)}
         later = {name: [each for each in given[name] if self.source.span(each).line >= before] for name in given}
         return [name for name in later if all(stays_there(name, each, self._by) for each in later[name])]
 

@@ -23,7 +23,7 @@ from devtrace.diagnosis.fixes.fix import (
     siblings_of_odd_trait,
 )
 from devtrace.diagnosis.fixes.replay import is_combined
-from devtrace.source.defuse import COMPREHENSIONS
+from devtrace.source.defuse import COMPREHENSIONS, is_written
 from devtrace.source.matching import calls_in, is_step, match_code, nodes_of, same_code, variable
 from devtrace.source.multi_value_expr import code_run_by, returned_by
 from devtrace.source.object_walk import is_tensor, items_of
@@ -112,13 +112,14 @@ def move_before_update(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     for frame, node in odd_expression(case):
         if not is_step(node):
             continue
-        here = [name for name in case.names if name.frame == 0]
         is_one = isinstance(getattr(node, "slice", None), ast.Constant | None)  # of `means[name]` each has its round
-        beside = here[:1] if is_one and here and len(here[0].references) > 1 else []
-        siblings = (each.code for name in beside for each in siblings_of_odd_trait(case, name))
+        beside = [name for name in case.names if name.frame == 0 and is_one][:1]
+        siblings = (x.code for name in beside if len(name.references) > 1 for x in siblings_of_odd_trait(case, name))
         paths = dict.fromkeys([frame.code.text(node), *filter(None, siblings)])
         proposal = Proposal(_above(frame), OwnLines(tuple(paths)), frame.device_beside(node))
-        yield from proposal.fixes("fixed.before-update", [Moved(case.odd_tensor, case.op)])
+        is_updated = any(is_written(each, ast.unparse(node)) for each in ast.walk(frame.body))
+        key = "fixed.before-update" if is_updated else "fixed.before-use"
+        yield from proposal.fixes(key, [Moved(case.odd_tensor, case.op)])
 
 
 def move_each_before_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:

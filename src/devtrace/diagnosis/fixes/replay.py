@@ -148,13 +148,6 @@ class Replay:
         """
         for step in self.beside_the_failing_op():
             self.there.update(self.follow(step) if step.inputs else step.following)
-        self.there.update(filter(self._is_taken_by_the_line, self.failing_inputs()))
-
-    def _is_taken_by_the_line(self, row: TensorId) -> bool:
-        """Return whether an input is a view, taken on the failing line, of a moved tensor: `head(x.flatten(1))`."""
-        queries, known = self.queries, self.case.moment.by_row
-        is_read = not queries.evidence.saw_ops and queries.producer(row) < 0
-        return is_read and row not in known and queries.base(row) in self.there
 
     def beside_the_failing_op(self) -> Iterator[Step]:
         """Yield the steps of the failing op's site that came just before it, if anything has moved."""

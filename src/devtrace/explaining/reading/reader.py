@@ -35,6 +35,7 @@ from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.columns.process_history import Stamp
 from devtrace.recording.columns.recorded_ops import RecordedOps
+from devtrace.recording.columns.tensor_rows import key_of
 from devtrace.runtime.quiet import device_of, dtype_of, is_tensor, shape_of
 from devtrace.runtime.requirements import sentence_of_fault
 from devtrace.runtime.watching import Faults
@@ -113,10 +114,8 @@ class Reader:
 
     def live_activations(self) -> Iterator[Activation]:
         """Yield the live frames of the user's and of packages' code, innermost first."""
-        for depth in reversed(range(len(self.stack.levels))):
-            found = self.activation(depth) if self.stack.levels[depth].is_readable else None
-            if found is not None:
-                yield found
+        readable = (depth for depth, level in enumerate(self.stack.levels) if level.is_readable)
+        return filter(None, map(self.activation, reversed([*readable])))
 
     def files(self) -> list[Activation]:
         """Return the user's files among the frames, each once as a run that read it to its end."""
@@ -224,12 +223,13 @@ class Reader:
         if stamp[0] == self.rows.epoch or stamp[3] is None:
             return self.rows.row_for_input(tensor)
         row = self.pasts.row_after_moves((stamp[2], device_of(tensor), dtype_of(tensor), stamp[3]), shape_of(tensor))
-        stamps.put(tensor, (self.rows.epoch, {shape_of(tensor): row}, -1, None))
+        self.stamp(tensor, row)
         return row
 
     def is_known(self, tensor: Any) -> bool:
-        epoch, _, birth, past = stamps.get(tensor)
-        return epoch == self.rows.epoch or birth >= 0 or past is not None
+        """Return whether a tensor has a row, or the hooks saw its birth; a view is known by itself."""
+        epoch, views, birth, past = stamps.get(tensor)
+        return key_of(tensor) in views if epoch == self.rows.epoch else birth >= 0 or past is not None
 
     def _find_birth(self, tensor: Any, device: str, definitions: Definitions, *, is_outermost: bool) -> None:
         """Find the op that made a tensor and give the tensor its row; else only note the creating expression."""
@@ -282,16 +282,18 @@ class Reader:
         """Let a live tensor be the result of an op."""
         op.layout = self.rows.layout(tensor)[2]
         self.pasts.settle(op, dtype_of(tensor), self.dtypes)
-        kept_at = stamps.kept_at(tensor)
+        kept_at = stamps.kept_at(tensor) if stamps.get(tensor)[0] != self.rows.epoch else None  # a view is younger
         if kept_at is not None and op.owner is not None and op.depth != BEFORE_ALL:
             self.pasts.put_in_earlier_call(op, kept_at)  # the move found it among the module's attributes
         self.stamp(tensor, op.row)
         self.pasts.confirm(op.row)
 
     def stamp(self, tensor: Any, row: int) -> None:
-        """Give a tensor a row while the trace is made, by a stamp without a birth."""
-        self._keep_stamp(tensor)
-        stamps.put(tensor, (self.rows.epoch, {shape_of(tensor): row}, -1, None))
+        """Give a tensor a row while the trace is made, by a stamp without a birth; a further view needs an op."""
+        epoch, views, _, _ = self._keep_stamp(tensor)
+        others = views if epoch == self.rows.epoch else {}
+        if not others or row in self.pasts.by_row:
+            stamps.put(tensor, (self.rows.epoch, {**others, key_of(tensor): row}, -1, None))
 
     def rename(self, old: int | None, new: int) -> None:
         """Replace a row in the inputs of all ops so far."""
@@ -340,9 +342,7 @@ class Reader:
 
     def site(self, node: ast.AST, activation: Activation) -> int:
         """Return the site of an expression; of torch's code the user's line that called it."""
-        if not activation.is_theirs:
-            return activation.caller
-        return site_of(node, activation.source, activation.caller)
+        return site_of(node, activation.source, activation.caller) if activation.is_theirs else activation.caller
 
     def emit(
         self,
@@ -358,8 +358,7 @@ class Reader:
         """Note an op; return its result, with its device and, for dtype errors, its dtype if known."""
         dtype = dtype if self.of_dtypes else None
         row, layout = next(self.rows.next), self.layout(device, dims, dtype)
-        rows = [each.row for each in inputs]
-        site, depth = self.site(node, activation), activation.depth
+        rows, site, depth = [each.row for each in inputs], self.site(node, activation), activation.depth
         op = ReadOp(name, kind, site, rows, row, layout, depth, activation.module, activation.owner)
         op.is_open = self.of_dtypes and dtype is None
         op.line = self._lines.get(depth, 0)

@@ -88,7 +88,7 @@ class Rows:
             views = self._remaining(views) if epoch in self.epochs else {}
             if not views:
                 layout = self.layout(tensor)[2]
-                views = {_key(tensor): self.add(layout, -1, self._past(past, layout), birth)}
+                views = {key_of(tensor): self.add(layout, -1, self._past(past, layout), birth)}
             stamps.put(tensor, (self.epoch, views, birth, past))
         return self._view(tensor, views, birth, -1)
 
@@ -118,7 +118,7 @@ class Rows:
         """Return the row of a tensor whose storage has rows already."""
         row = views.get(_shape(tensor))
         if row is None:
-            key = _key(tensor)
+            key = key_of(tensor)
             with self.lock:
                 row = views.get(key)
                 if row is None:
@@ -217,13 +217,13 @@ class Rows:
             views = (self._remaining(views) if self.gone else views) if epoch in self.epochs else {}
             if not views or (row := views.get(shape := _shape(tensor))) is not None:
                 return row if views else None
-            key = _key(tensor)  # as `_view` asks: hann_window returns a part of a storage
+            key = key_of(tensor)  # as `_view` asks: hann_window returns a part of a storage
             return next(iter(views.values())) if key == shape else views.get(key)
         except Exception:  # noqa: BLE001 (a subclass that does not answer)
             return None
 
 
-def _key(tensor: Any) -> Any:
+def key_of(tensor: Any) -> Any:
     """Return the key of a tensor among those of its storage: its shape, and for a part its offset and strides."""
     try:
         if bytes_of(tensor) == storage_of(tensor).nbytes():
