@@ -138,6 +138,8 @@ ADDS_AN_ITEM: Final = frozenset(("add", "append", "appendleft", "insert"))
 """The item is what they take last."""
 ADDS: Final = EXTENDS | ADDS_AN_ITEM | {"put", "put_nowait", "setdefault", "update"}
 TAKES_OUT: Final = frozenset(("pop", "popleft", "popitem", "clear", "remove"))
+HANDS_ON: Final = VIEWS | COPIES | TAKES_OUT
+"""What they give was there before, on the same device and of the same dtype."""
 TAKES_VALUES: Final = frozenset((
     "bool", "complex", "enumerate", "float", "format", "int", "len", "list", "max", "min", "pow", "print", "range",
     "repr", "round", "sorted", "str", "sum", "tuple",
