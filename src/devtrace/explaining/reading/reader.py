@@ -248,9 +248,8 @@ class Reader:
             site = self._sites.pop(id(tensor), site)
             is_other = made is not None and dtypes_of.differs(made, device, dtype)
             name = called_name(found.node) if value is None else ""
-            is_handed_on = name in HANDS_ON or (self.of_dtypes and is_move(name))
-            is_birth = found.is_source or (isinstance(found.node, _MADE) and not is_handed_on)
-            if site < 0 and is_birth and not (found.is_one_of_many or is_other):
+            is_made = isinstance(found.node, _MADE) and not (name in HANDS_ON or (self.of_dtypes and is_move(name)))
+            if site < 0 and (found.is_source or is_made) and not (found.is_one_of_many or is_other):
                 site = self.site(found.node, found.activation)
             if self.is_known(tensor):
                 return
