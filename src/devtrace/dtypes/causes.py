@@ -125,9 +125,8 @@ def factory_had_no_dtype(case: MismatchCase) -> Verdict | None:
     if origin.arrival not in ("made", "computed"):
         return None
     is_promoted = origin.arrival == "computed" and not autocast_regions.is_of_whole_numbers(case.queries, origin.op)
-    if is_promoted or is_like_data(case.queries, origin):
-        return None
-    return Verdict("created-without-device", case.queries.born(origin.row), case.name)
+    is_meant = is_promoted or is_like_data(case.queries, origin)
+    return Verdict("created-without-device", case.queries.born(origin.row), case.name) if not is_meant else None
 
 
 def another_dtype_was_computed(case: MismatchCase) -> Verdict | None:

@@ -41,9 +41,9 @@ from devtrace.runtime.watching import Faults
 from devtrace.source import parsing
 from devtrace.source.defuse import Position
 from devtrace.source.kinds import device_named_by
-from devtrace.source.matching import called_name, keyword
+from devtrace.source.matching import keyword
 from devtrace.source.safe_values import MISSING
-from devtrace.source.vocabulary import HANDS_ON, devices_named, in_full, is_move
+from devtrace.source.vocabulary import devices_named, hands_on, in_full
 
 MOST_LEVELS: Final = 8
 MOST_STEPS: Final = 4_000
@@ -247,8 +247,8 @@ class Reader:
             self._sought[id(tensor)] = sought
             site = self._sites.pop(id(tensor), site)
             is_other = made is not None and dtypes_of.differs(made, device, dtype)
-            name = called_name(found.node) if value is None else ""
-            is_made = isinstance(found.node, _MADE) and not (name in HANDS_ON or (self.of_dtypes and is_move(name)))
+            is_handed_on = value is None and hands_on(found.node, of_dtypes=self.of_dtypes)
+            is_made = isinstance(found.node, _MADE) and not is_handed_on
             if site < 0 and (found.is_source or is_made) and not (found.is_one_of_many or is_other):
                 site = self.site(found.node, found.activation)
             if self.is_known(tensor):
