@@ -178,7 +178,7 @@ def is_move(method: str) -> bool:
     return method in ("to", "type_as") or method in kinds()
 
 
-def hands_on(call: ast.AST, *, of_dtypes: bool) -> bool:
+def hands_on(call: ast.AST, of_dtypes: bool) -> bool:
     """Return whether code gives what was there, as it was: `rows.pop()`, `x.detach().clone()`; a dtype, `x.to(d)`."""
     names = [*map(called_name, only(ast.Call, chain(call)))]
     return names != [] and all(each in VIEWS | COPIES | TAKES_OUT or (of_dtypes and is_move(each)) for each in names)

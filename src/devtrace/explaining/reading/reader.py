@@ -247,8 +247,7 @@ class Reader:
             self._sought[id(tensor)] = sought
             site = self._sites.pop(id(tensor), site)
             is_other = made is not None and dtypes_of.differs(made, device, dtype)
-            is_handed_on = value is None and hands_on(found.node, of_dtypes=self.of_dtypes)
-            is_made = isinstance(found.node, _MADE) and not is_handed_on
+            is_made = isinstance(found.node, _MADE) and not (value is None and hands_on(found.node, self.of_dtypes))
             if site < 0 and (found.is_source or is_made) and not (found.is_one_of_many or is_other):
                 site = self.site(found.node, found.activation)
             if self.is_known(tensor):
