@@ -373,3 +373,9 @@ def test_a_birth_that_cannot_be_read_costs_the_sentence_nothing_else(monkeypatch
     text = str(devtrace.explain(raised.value))
     assert '`state["mean"]` is on cpu' in text
     assert "was not read in full: LookupError" in text
+
+
+@fails("untraced", born=None)
+def test_what_a_list_gives_back_was_not_made_on_that_line() -> None:
+    row = [torch.ones(2)].pop()
+    row + torch.ones(2, device="cuda:0")

@@ -71,13 +71,13 @@ def came_from_numpy(case: MismatchCase) -> Verdict | None:
         return None
     if _is_collated(case):
         return Verdict("numpy-boundary", case.born, case.name, certainty="inferred")
-    is_array = is_of_an_array(case.queries, case.origin)
-    return Verdict("numpy-boundary", case.born, case.name) if is_array else None
+    born = case.queries.born(case.origin.row)
+    return Verdict("numpy-boundary", born, case.name) if is_of_an_array(case.queries, case.origin) else None
 
 
 def _is_collated(case: MismatchCase) -> bool:
     """Return whether a loop gets it in float64 from a loader, in a program with arrays: these have that dtype."""
-    match case.binding_of(case.name):
+    match case.binding_of(case.name, unmoved=True):
         case frame, ast.For() if case.odd_trait == "float64":
             return any(each.partition(".")[0] in ("numpy", "pandas") for each in frame.source.imports.values())
     return False
@@ -115,10 +115,8 @@ def number_became_a_tensor(case: MismatchCase) -> Verdict | None:
     call = factory_call(case.queries.source_node(case.queries.born(case.origin.row))) if case.origin.op >= 0 else None
     if call is None or case.origin.arrival not in ("given", "made") or case.queries.dims[case.origin.row] != 0:
         return None
-    match call.args:
-        case [ast.Constant() | ast.UnaryOp(), *_]:
-            return Verdict("python-number", case.born, case.name)
-    return None
+    is_number = isinstance(next(iter(call.args), None), ast.Constant | ast.UnaryOp)
+    return Verdict("python-number", case.born, case.name) if is_number else None
 
 
 def factory_had_no_dtype(case: MismatchCase) -> Verdict | None:
@@ -127,16 +125,14 @@ def factory_had_no_dtype(case: MismatchCase) -> Verdict | None:
     if origin.arrival not in ("made", "computed"):
         return None
     is_promoted = origin.arrival == "computed" and not autocast_regions.is_of_whole_numbers(case.queries, origin.op)
-    if is_promoted or is_like_data(case.queries, origin):
-        return None
-    return Verdict("created-without-device", case.queries.born(origin.row), case.name)
+    is_meant = is_promoted or is_like_data(case.queries, origin)
+    return Verdict("created-without-device", case.queries.born(origin.row), case.name) if not is_meant else None
 
 
 def another_dtype_was_computed(case: MismatchCase) -> Verdict | None:
     """An op made it of another dtype than its inputs have, as a line asks: `x.sum(0, dtype=torch.float32)`."""
-    if case.origin.arrival != "computed":
-        return None
-    return Verdict("wrong-device", case.queries.born(case.origin.row), case.name)
+    is_computed = case.origin.arrival == "computed"
+    return Verdict("wrong-device", case.queries.born(case.origin.row), case.name) if is_computed else None
 
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:

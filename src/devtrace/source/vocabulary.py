@@ -15,7 +15,7 @@ from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, Modul
 from typing import Any, Final
 
 from devtrace.source.element_types import CASTS
-from devtrace.source.matching import chain, only, variable
+from devtrace.source.matching import called_name, chain, only, variable
 from devtrace.source.parsing import Source
 from devtrace.source.saved_files import given
 from devtrace.source.stand_ins import Builtin
@@ -176,6 +176,12 @@ def takes_number(name: str, full: str) -> bool:
 def is_move(method: str) -> bool:
     """Return whether a method of tensors and modules moves: `to`, `type_as`, and one for each kind of device."""
     return method in ("to", "type_as") or method in kinds()
+
+
+def hands_on(call: ast.AST, of_dtypes: bool) -> bool:
+    """Return whether code gives what was there, as it was: `rows.pop()`, `x.detach().clone()`; a dtype, `x.to(d)`."""
+    names = [*map(called_name, only(ast.Call, chain(call)))]
+    return names != [] and all(each in VIEWS | COPIES | TAKES_OUT or (of_dtypes and is_move(each)) for each in names)
 
 
 def is_copied_by(method: str) -> bool:

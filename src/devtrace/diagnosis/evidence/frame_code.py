@@ -15,7 +15,7 @@ from devtrace.diagnosis.evidence.source_text import stays_there
 from devtrace.diagnosis.evidence.trace_queries import NOWHERE, SourceNode
 from devtrace.diagnosis.evidence.trait import Trait
 from devtrace.source import defuse, kinds
-from devtrace.source.defuse import was_passed_by
+from devtrace.source.defuse import moves_itself, was_passed_by
 from devtrace.source.kinds import names_trait
 from devtrace.source.matching import (
     called_name,
@@ -118,11 +118,13 @@ class FailingFrame:
         """Yield the body's own statements, not those of functions in it."""
         return defuse.statements(self.body)
 
-    def bindings(self, variable: str) -> list[ast.stmt]:
-        """Return the statements up to the frame's line that give a variable its value, in order."""
+    def bindings(self, variable: str, unmoved: bool = False) -> list[ast.stmt]:
+        """Return the statements up to the frame's line that give a variable a value, in order; if asked, no moves."""
         if any(defuse.gone_through(self.source, self.source_node.node, variable, ast.comprehension)):
             return []
         found = defuse.bindings(self.source, self.body, variable)
+        if unmoved:
+            found = [each for each in found if each.own is None or not moves_itself(each.own, ast.Name(variable))]
         above = [each.statement for each in found if not each.is_inner and each.line <= self.line]
         queries, node, scope = self.moment.queries, self.source_node.node, self.scope()
         ran = set(queries.trace.sites.ints("line")[queries.sites_beside(self.code.site)].tolist())

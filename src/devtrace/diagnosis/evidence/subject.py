@@ -7,6 +7,7 @@ from devtrace.diagnosis.evidence.access_paths import NO_PATH, AccessPath
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import Mismatch
+from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.trace.ids import OpId, SiteId, TensorId
 
@@ -54,8 +55,11 @@ class Subject:
 
     @property
     def born(self) -> SiteId:
-        """Site of its birth, or -1."""
-        return self.queries.born(self.base)
+        """Site of its birth, or -1; a copy to another device is none of a dtype, which it leaves as it was."""
+        row, source, device = self.base, self.queries.source, self.queries.device
+        while row > source(row) >= 0 and device(row) != device(source(row)) and not crossed(self.queries, row):
+            row = self.queries.base(source(row))
+        return self.queries.born(row)
 
     @property
     def birth(self) -> OpId:
@@ -75,10 +79,10 @@ class Subject:
         """Return the frame of the user's whose variable an access path starts from."""
         return FailingFrame.of(self.moment, name.frame, self.expected_trait)
 
-    def binding_of(self, name: AccessPath) -> tuple[FailingFrame, ast.stmt] | None:
-        """Return the last assignment of that variable, with its frame."""
+    def binding_of(self, name: AccessPath, *, unmoved: bool = False) -> tuple[FailingFrame, ast.stmt] | None:
+        """Return the last assignment of that variable, with its frame; `unmoved`: before `x = x.to(device)`."""
         frame = self.frame_of(name)
-        bound = frame.bindings(name.references[0].text)
+        bound = frame.bindings(name.references[0].text, unmoved)
         return (frame, bound[-1]) if bound else None
 
     def odd_row(self, value: object) -> TensorId | None:

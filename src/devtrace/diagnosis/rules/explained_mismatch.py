@@ -20,6 +20,7 @@ from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import frame_at, odd_expression
 from devtrace.diagnosis.fixes.search import Search
 from devtrace.diagnosis.slugs import CauseSlug, RuleSlug
+from devtrace.source.defuse import values_given
 from devtrace.source.kinds import users_file
 from devtrace.source.matching import called_name, called_names, calls_in, names_in
 from devtrace.source.object_walk import registered
@@ -128,8 +129,9 @@ def birth_by_name(case: MismatchCase, names: Iterable[AccessPath]) -> Site | Non
         given = only_assignment(case.queries, step.owner, step.key) if step.kind == "attribute" else NOWHERE
         if given is not NOWHERE and (step is name.last or not called_names(given.statement).isdisjoint(MAKES)):
             return given.code.site_of(given.statement)
-        bound = case.binding_of(name) if step.kind != "attribute" else None
-        if bound is not None:
+        bound = case.binding_of(name, unmoved=True) if step.kind != "attribute" else None
+        value = values_given(bound[0].source, bound[1]).get(name.texts[0]) if bound is not None else None
+        if bound is not None and not isinstance(value, ast.Subscript | ast.DictComp):
             return bound[0].code.site_of(bound[1])
     return None
 

@@ -44,7 +44,7 @@ from devtrace.source.defuse import Position
 from devtrace.source.kinds import device_named_by
 from devtrace.source.matching import keyword
 from devtrace.source.safe_values import MISSING
-from devtrace.source.vocabulary import devices_named, in_full
+from devtrace.source.vocabulary import devices_named, hands_on, in_full
 
 MOST_LEVELS: Final = 8
 MOST_STEPS: Final = 4_000
@@ -247,8 +247,8 @@ class Reader:
             self._sought[id(tensor)] = sought
             site = self._sites.pop(id(tensor), site)
             is_other = made is not None and dtypes_of.differs(made, device, dtype)
-            is_birth = found.is_source or isinstance(found.node, _MADE)
-            if site < 0 and is_birth and not (found.is_one_of_many or is_other):
+            is_made = isinstance(found.node, _MADE) and not (value is None and hands_on(found.node, self.of_dtypes))
+            if site < 0 and (found.is_source or is_made) and not (found.is_one_of_many or is_other):
                 site = self.site(found.node, found.activation)
             if self.is_known(tensor):
                 return

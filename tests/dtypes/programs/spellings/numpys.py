@@ -46,9 +46,9 @@ class Stack:
     def __init__(self, n):
         self.frames = deque(maxlen=n)
     def push(self, frame):
-        self.frames.append(torch.from_numpy(frame))
+        self.frames.append(torch.from_numpy(frame))  # born
     def state(self):
-        return torch.stack(list(self.frames))[None]  # born
+        return torch.stack(list(self.frames))[None]
 
 
 def int_image(device):
@@ -74,6 +74,7 @@ class Waves(Dataset):
 def loader(device):
     model = nn.Sequential(nn.Linear(6, 4), nn.ReLU(), nn.Linear(4, 2))
     for xb, yb in DataLoader(Waves(), batch_size=4):  # born
+        xb, yb = xb.to(device), yb.to(device)
         F.cross_entropy(model(xb), yb)  # failed
 
 
@@ -95,7 +96,7 @@ def windows(n):
 
 def lstm(device):
     model = Forecast()
-    x = windows(4)
+    x = windows(4) - 1.0
     return model(x).sum().item()
 
 
