@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from corpus_programs import DTYPES, OF_DTYPES, assert_explains, one_a_cause
+from corpus_programs import OF_DTYPES, assert_explains, one_a_cause
 from devtrace.diagnosis.slugs import CASTS
 from folders import TESTS
-from programs import GPU, Program
+from programs import Program
 from warm import Warm
 
 
@@ -25,11 +25,6 @@ def test_each_cause_of_a_dtype_has_a_program() -> None:
 def test_a_failure_that_nobody_recorded_has_the_same_cause(program: Program, warm: Warm) -> None:
     (finding,) = program.outcome(warm, "untraced").errors
     assert_explains(finding, program.cause, {word: program.expected[word] for word in ("culprit", "dtype", "failed")})
-
-
-def test_a_copy_to_a_device_gives_no_dtype(warm: Warm) -> None:
-    (finding,) = Program(DTYPES / "never-cast" / "second_input" / "bug.py", GPU).outcome(warm).errors
-    assert_explains(finding, "never-cast", {"born": "bug.py:23"})
 
 
 REGIONS = TESTS / "dtypes" / "programs" / "autocast" / "regions.py"

@@ -129,13 +129,6 @@ def test_parameters_whose_data_was_replaced_were_not_missed_by_the_move() -> Non
     assert "net.to(device)" not in edits_of(finding)
 
 
-@fails("untraced", message=Text("before `net.2.weight` was attached"))
-def test_a_layer_of_which_the_data_was_replaced_was_there_before() -> None:
-    net = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3), nn.Linear(3, 1, bias=False)).to("cuda:0")
-    net.get_parameter("2.weight").data = torch.ones(1, 3)
-    net(torch.ones(2, 3, device="cuda:0"))
-
-
 class Recurrent(nn.Module):
     def __init__(self) -> None:
         super().__init__()
