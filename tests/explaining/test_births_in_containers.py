@@ -8,6 +8,7 @@ from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -379,3 +380,12 @@ def test_a_birth_that_cannot_be_read_costs_the_sentence_nothing_else(monkeypatch
 def test_what_a_list_gives_back_was_not_made_on_that_line() -> None:
     row = [torch.ones(2)].pop()
     row + torch.ones(2, device="cuda:0")
+
+
+@fails("untraced", edits=['made["by"] = made["by"].float()'])
+def test_an_element_is_not_read_as_another_one_of_its_dictionary() -> None:
+    def arrays() -> dict[str, torch.Tensor]:
+        return {"at": torch.as_tensor(np.arange(2)), "by": torch.as_tensor(np.ones(2)), "x": torch.ones(2)}
+
+    made = {key: each.to("cuda:0") for key, each in arrays().items()}
+    made["x"].index_add_(0, made["at"], made["by"])

@@ -13,7 +13,7 @@ from torch import nn
 from torch.func import functional_call, stack_module_state, vmap
 
 import devtrace
-from failing import BOTH, Text, culprit_of, edits_of, error_of, fails
+from failing import BOTH, Text, both, culprit_of, edits_of, error_of, fails
 
 # Two accelerators.
 
@@ -294,19 +294,14 @@ class Bins:
 
 
 @pytest.mark.parametrize("part", ["edges", "start"])
-@pytest.mark.parametrize("is_recorded", [True, False])
-def test_a_tensor_that_takes_the_device_of_another_of_its_function_asks_for_none(part: str, is_recorded: bool) -> None:
+@both
+def test_a_tensor_that_takes_the_device_of_another_of_its_function_asks_for_none(part: str, found: Any) -> None:
     def program() -> None:
         bins = Bins(5)
         x = torch.rand(5, device="cuda")
         torch.bucketize(x, bins.edges) if part == "edges" else x + bins.start
 
-    if is_recorded:
-        finding = error_of(program)
-    else:
-        with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError) as raised:
-            program()
-        finding = devtrace.explain(raised.value).findings[0]
+    finding = found(program)
     assert (finding.cause, culprit_of(finding).name) == ("never-moved", f"bins.{part}")
 
 
