@@ -68,9 +68,8 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
     },
     "host-sync.to-check.help": {
         "line": """
-            drawn = torch.distributions.Normal(out.mean(), 1.0)  # 1
-            #1> drawn = torch.distributions.Normal(out.mean(), 1.0, validate_args=False)
-            loss = loss + drawn.mean.square()
+            loss = loss + torch.distributions.Normal(out.mean(), 1.0).mean.square()  # 1
+            #1> loss = loss + torch.distributions.Normal(out.mean(), 1.0, validate_args=False).mean.square()
         """
     },
     "host-sync.to-add-up.help": {
