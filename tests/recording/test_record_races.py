@@ -162,7 +162,7 @@ def test_a_tensor_that_two_threads_use_first_has_one_row(is_input: bool, monkeyp
 def test_a_view_that_two_threads_use_first_has_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, whole, of_other = Rows(), torch.ones(3, 2), list[int]()
     rows.row_for_input(whole)
-    as_if_between(monkeypatch, tensor_rows, "_key", lambda: of_other.append(rows.row_for_input(whole[1])))
+    as_if_between(monkeypatch, tensor_rows, "key_of", lambda: of_other.append(rows.row_for_input(whole[1])))
     assert [rows.row_for_input(whole[1])] == of_other
 
 
