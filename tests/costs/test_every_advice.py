@@ -66,12 +66,6 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
             #1> loss = loss + torch.where(seen, each, 0).sum() / seen.sum()
         """
     },
-    "host-sync.to-check.help": {
-        "line": """
-            loss = loss + torch.distributions.Normal(out.mean(), 1.0).mean.square()  # 1
-            #1> loss = loss + torch.distributions.Normal(out.mean(), 1.0, validate_args=False).mean.square()
-        """
-    },
     "host-sync.to-add-up.help": {
         "line": """
             size = sum(p.detach().abs().max().item() for p in net.parameters())  # 1
@@ -386,6 +380,7 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
 }
 
 WORDS: Final = {
+    "host-sync.to-check.help": "a note: a step that reads what it draws waits anyway",
     "host-sync.to-schedule.help": "a learning rate that is set less often trains other weights",
     "host-sync.to-give.help": "a number that is computed less often is another number in most steps",
     "host-sync.to-format.help": "a package makes the text: only its authors can follow",

@@ -20,6 +20,7 @@ from devtrace.costs.uses import (
 )
 from devtrace.costs.values import are_drawn, are_written, factories_of, first_input, is_trained, op_of, takers_after
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
+from devtrace.diagnosis.slugs import Severity
 from devtrace.source.defuse import path_of, rounds
 from devtrace.source.matching import called_name, match_code, owner_of
 from devtrace.source.vocabulary import (
@@ -50,7 +51,7 @@ _PRINTS: Final = ("print", "write", "debug", "info", "warning", "log")
 
 def is_needless(cost: Cost) -> bool:
     """Return whether the waits of a line are of each step, and nothing needs them then."""
-    has_argument = cost.is_of_the_user and (lacks_argument(cost) or is_checked(cost))
+    has_argument = cost.is_of_the_user and (lacks_argument(cost) or is_checked(cost) is not None)
     if is_asked_for(cost.queries, cost.ops[0]) or not (has_argument or is_of_the_line(cost)):
         return False
     # A function of torch's may have a loop of its own: nothing of `torch.lobpcg(x)` says that it reads.
@@ -214,13 +215,16 @@ def lacks_argument(cost: Cost) -> bool:
     return {None, "is_causal"}.isdisjoint(word.arg for word in cost.node.keywords)
 
 
-def is_checked(cost: Cost) -> bool:
-    """Return whether a distribution looks at its parameters, for want of `validate_args=False`."""
+def is_checked(cost: Cost) -> dict[str, Severity] | None:
+    """Find a distribution that looks at its parameters, for want of `validate_args=False`.
+
+    That is a note: a step that reads what it draws waits for the device anyway.
+    """
     name = full_name(cost.node.func, cost.found.source) if isinstance(cost.node, ast.Call) else ""
     is_made = name.startswith("torch.distributions.") and called_name(cost.node)[0].isupper()
     given = {word.arg for word in getattr(cost.node, "keywords", ())}
     is_asked = "_local_scalar_dense" in cost.queries.op_name(cost.ops[0])
-    return is_made and is_asked and given.isdisjoint((None, "validate_args"))
+    return {"severity": "note"} if is_made and is_asked and given.isdisjoint((None, "validate_args")) else None
 
 
 def takes_number(cost: Cost) -> dict[str, str] | None:
