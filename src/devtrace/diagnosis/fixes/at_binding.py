@@ -197,10 +197,10 @@ def _given_together(case: MismatchCase, name: AccessPath, frame: FailingFrame, a
     for other in dict.fromkeys(assigned_names(*(each.node for each in targets(anchor.statement)))):
         row = case.odd_row(frame.variables.get(other))
         read = reads(anchor.node if anchor.kind == "top" else frame.body, other)
-        is_apart = row is None or (case.mismatch.of != "inputs" and case.queries.base(row) != case.base)
-        if row is None or is_apart or case.queries.dims[row] == 0 or not read or other == name.text:
+        if row is None or case.queries.dims[row] == 0 or not read or other == name.text:
             continue
-        if all(is_combined(node, frame.source) for node in read):
+        is_apart = case.mismatch.of != "inputs" and case.queries.base(row) != case.base
+        if not is_apart and all(is_combined(node, frame.source) for node in read):
             paths = case.moment.names(row)
             found += [each for each in paths if each.text == other and each.frame == frame.number][:1]
     return found
