@@ -84,7 +84,7 @@ def test_a_device_error_that_ends_a_script_is_explained_below_its_traceback(tmp_
     report = explained(ran)
     assert "`net.scale` is on cpu" in report
     assert "program.py line" in report
-    assert "devtrace" not in ran.stderr.partition(SENTENCE)[0]
+    assert "src/devtrace" not in ran.stderr.partition(SENTENCE)[0]
 
 
 def test_an_error_that_ended_its_simulation_on_the_way_is_explained_as_well(tmp_path: Path) -> None:

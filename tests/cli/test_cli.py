@@ -150,7 +150,7 @@ def test_however_a_script_ends_its_exit_code_and_its_words_are_the_same(name: st
 
 def test_the_traceback_of_a_failing_op_is_the_scripts_own() -> None:
     got = both("fails.py", "import torch\nx = torch.ones(2, 3)\nx @ x\n")
-    assert "devtrace/" not in got.stderr.split("RuntimeError")[0]
+    assert "src/devtrace/" not in got.stderr.split("RuntimeError")[0]
 
 
 def test_the_report_comes_last_on_stderr_and_nothing_on_stdout(warm: Warm, tmp_path: Path) -> None:

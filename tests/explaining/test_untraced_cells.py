@@ -244,7 +244,7 @@ def test_in_a_kernel_the_finding_comes_below_the_error() -> None:
         sent = _run(kernel, "model(x)")
         assert sent["kinds"] == ["error", "display_data"]
         assert sent["mark"] == {"cell": "the-cell"}
-        assert "devtrace/" not in str(sent["traceback"])
+        assert "src/devtrace/" not in str(sent["traceback"])
 
 
 def _run(kernel: Kernel, line: str) -> dict[str, object]:

@@ -265,4 +265,4 @@ def test_what_a_worker_thread_hands_on_as_text_has_no_frame_of_ours() -> None:
 
     _, error = recorded(program, simulate="cuda:2")
     assert "Caught RuntimeError in replica 1 on device 1.\nOriginal Traceback" in str(error)
-    assert "/devtrace/" not in str(error)
+    assert "src/devtrace/" not in str(error)
