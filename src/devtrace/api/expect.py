@@ -48,10 +48,10 @@ def expect(
     """Raise DeviceError unless all tensors of the objects are on `device`.
 
     `device` is "cuda:0", a torch.device, or "cuda" for any CUDA device. Without objects, return a context manager that
-    checks each operation in its block. It also works as a decorator.
+    checks each operation in its block. The context manager also works as a decorator.
 
-    `syncs` and `copies` limit the number of waits and copies in the block. `peak` limits its memory, for example
-    "cuda:0 <= 20GB". It reads torch's own count, which starts again with the block.
+    `syncs` and `copies` limit the number of waits and copies in the block. `peak` limits the memory of the block, for
+    example "cuda:0 <= 20GB". The memory is torch's own count of the peak, which restarts with the block.
     """
     __tracebackhide__ = True  # pytest shows the test's own line
     if device is None and len(objects) == 1 and type(objects[0]) is str:

@@ -61,10 +61,10 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     """Record what the block does.
 
     The recording has `.trace` and `.report` when the block has ended. An exception in the block passes through
-    unchanged. `simulate="cuda:2"` gives the block two simulated GPUs. `budget=0.1` is for long loops: it records
+    unchanged. `simulate="cuda:2"` gives the block two simulated GPUs. `budget=0.1` is for long loops: devtrace records
     repeated work only now and then, and counts the rest. The block then takes about 10% longer. `save="run.devtrace"`
-    names the file of the trace. In a job, each rank has its own file: run.rank0.devtrace, run.rank1.devtrace.
-    `memory=True` also says who held each simulated GPU's memory at its peak.
+    names the file of the trace. In a job, each rank has its own file: run.rank0.devtrace, run.rank1.devtrace. With
+    `memory=True`, the report also says who held each simulated GPU's memory at its peak.
     """
 
     def __init__(

@@ -130,7 +130,7 @@ class Report(ReportData):
 def diagnose(trace: TraceData, snapshot: Snapshot | None = None) -> Report:
     """Return the report of a trace. A second call returns the same report. For a saved case, make the report again.
 
-    `snapshot` has the program's variables at its end. With it, the report names tensors as the program does.
+    `snapshot` holds the variables that the program had at its end, so that the report can use their names.
     """
     from devtrace.diagnosis import diagnose as diagnosis
     from devtrace.diagnosis.saved_case import Case
@@ -158,7 +158,7 @@ def with_note(report: Report, note: str) -> Report:
 
 
 def load(*files: str | Path) -> Trace:
-    """Read a saved trace. From the files of a job's ranks, make one trace that has all ranks."""
+    """Read a saved trace. If the files are those of a job's ranks, return one trace of all ranks."""
     from devtrace.diagnosis.saved_case import of_json
     from devtrace.trace import format
 

@@ -48,8 +48,8 @@ class Site:
 class Edit:
     """A fix in the source: replace the lines `before`, which begin at `line`, by the lines `after`.
 
-    If `before` is empty, insert `after` below `line`; below line 0 is the top. The grade is "not tried" if nobody has
-    run the edit. Otherwise it is "proven" or "tried", and `Finding.proof` says what was compared.
+    If `before` is empty, insert `after` below `line`; line 0 means the top of the file. The grade is "not tried" if
+    nobody has run the edit. Otherwise it is "proven" or "tried", and `Finding.proof` says what was compared.
     """
 
     file: str

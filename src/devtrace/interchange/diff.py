@@ -43,7 +43,7 @@ Key = tuple[str, ...]
 def diff(before: Given, after: Given, names: tuple[str, str] | None = None) -> Comparison:
     """Compare two runs, each given as a trace, a report or a file. In a notebook, the name of a traced cell works too.
 
-    `names` gives the two runs their names in the result. Work that a failed run did not reach is left out.
+    `names` gives the two runs their names in the result. The result leaves out work that a failed run did not reach.
     """
     first, second = _report(before), _report(after)
     sides = _Sides(first, second)

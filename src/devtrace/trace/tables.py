@@ -192,7 +192,7 @@ class TraceData:
         return self._tables[name]
 
     def forget_tables(self) -> None:
-        """Drop the tables that were built so far, so that the columns are freed together with the trace."""
+        """Drop the tables built so far, which would keep columns in memory after the trace is gone."""
         self._tables.clear()
 
     ops = _Named(rows.Op)
