@@ -1,7 +1,7 @@
 # %% en
 # # 0 · The first trace
 #
-# **Goal:** find a tensor that `.to(device)` missed, and know how to read each part of the report. **Time:** 10 minutes, without a GPU.
+# **Goal:** find a tensor that `.to(device)` missed, and know how to read each part of the report. **Time:** 15 minutes, without a GPU.
 #
 # A model on the GPU, one tensor left on the CPU, and an error that names neither the tensor nor the line that made it.
 #

@@ -1,7 +1,7 @@
 # %% en
 # # 6 · Nothing fails and it is slow
 #
-# **Goal:** find the lines that make a GPU wait, and rewrite them. **Time:** 20 minutes, without a GPU. The first two stories take ten.
+# **Goal:** find the lines that make a GPU wait, and rewrite them. **Time:** 15 minutes, without a GPU. The first two stories take ten.
 #
 # A GPU works while the CPU hands it the next piece of work. Some lines force the CPU to wait until the GPU is done, others carry
 # data to and fro. None of them is an error, so nothing points at them. devtrace counts them, line by line.

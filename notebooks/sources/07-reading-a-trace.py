@@ -1,7 +1,7 @@
 # %% en
 # # 7 · Reading a trace
 #
-# **Goal:** read a trace in pictures, in Python and in other tools. **Time:** 15 minutes, without a GPU.
+# **Goal:** read a trace in pictures, in Python and in other tools. **Time:** 10 minutes, without a GPU.
 #
 # A trace is more than its findings. This notebook records one training step of a small transformer whose two halves are on two
 # devices, and reads it: in the views, in Python, and in other tools.
