@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Thread
@@ -377,28 +376,6 @@ def test_a_factory_that_has_no_name_and_fails_in_its_own_line_lacks_a_device() -
 @fails(cause="never-moved", name="steps")
 def test_a_factory_that_has_a_name_was_never_moved() -> None:
     named(4)
-
-
-@warns(rule="idle-optimizer", count=4, site="optimizer.step()")
-def test_an_optimizer_built_before_the_model_was_copied_is_idle() -> None:
-    model = nn.Linear(4, 2)
-    optimizer = torch.optim.Adam(model.parameters())
-    model = copy.deepcopy(model).to(GPU)
-    for _ in range(4):
-        optimizer.zero_grad()
-        model(torch.rand(3, 4, device=GPU)).sum().backward()
-        optimizer.step()
-
-
-@healthy
-def test_an_optimizer_built_before_the_model_moved_is_well() -> None:
-    model = nn.Linear(4, 2)
-    optimizer = torch.optim.Adam(model.parameters())
-    model.to(GPU)
-    for _ in range(4):
-        optimizer.zero_grad()
-        model(torch.rand(3, 4, device=GPU)).sum().backward()
-        optimizer.step()
 
 
 @fails(

@@ -15,7 +15,7 @@ from folders import ROOT
 CASES: Final = ROOT / "build" / "cases"
 RECORDS: Final = (
     *("recording", "simulation", "source", "runtime", "trace", "explaining", "memory", "budget"),
-    *("features.py", "api/recording.py", "dtypes/autocast_recorder.py", "costs/idle_optimizers.py"),
+    *("features.py", "api/recording.py", "dtypes/autocast_recorder.py"),
     *("diagnosis/saved_case.py", "diagnosis/evidence/access_paths.py", "diagnosis/evidence/torchs_sentences.py"),
 )
 """What a case depends on, beside its program: a change in a rule runs no program again."""

@@ -32,7 +32,6 @@ PROGRAMS = {
     "of-dtypes": DTYPES / "never-cast" / "second_input" / "bug.py",
     "of-costs": CORPUS / "costs" / "progress_line" / "bug.py",
     "of-memory": TESTS / "findings" / "out-of-memory.py",
-    "of-an-optimizer": TESTS / "findings" / "idle-optimizer.py",
 }
 """The kinds of cases, each with the program that its case is of."""
 

@@ -32,7 +32,7 @@ NEEDED = (
     "numpy.ma",
     "devtrace.cli.main", "devtrace.api.recording", "devtrace.api.environment", "devtrace.recording.recording",
     "devtrace.simulation.entry", "devtrace.simulation.simulation", "devtrace.memory.observer",
-    "devtrace.dtypes.autocast_recorder", "devtrace.costs.idle_optimizers", "devtrace.trace.memory_curves",
+    "devtrace.dtypes.autocast_recorder", "devtrace.trace.memory_curves",
     "devtrace.explaining.explain", "devtrace.explaining.reading.reader", "devtrace.diagnosis.store",
     "devtrace.contract.code_scanning", "devtrace.contract.forms", "devtrace.notebook.magic",
     "programs", "fix_rounds", "shells", "IPython.core.completer", "IPython.core.magics", "stack_data", "pytest",

@@ -83,7 +83,7 @@ INSIDE = {
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).
 CONFINED = {
     "torch": {
-        "recording", "simulation", "explaining", "memory", "dtypes.autocast_recorder", "costs.idle_optimizers",
+        "recording", "simulation", "explaining", "memory", "dtypes.autocast_recorder",
         "runtime.mode_stack",
         "runtime.quiet", "runtime.eager_paths", "runtime.profiles", "runtime.scripting",
         "runtime.torch_names", "runtime.watched_reads",

@@ -5,7 +5,6 @@ from typing import Final
 from devtrace.features import Feature
 
 FEATURE: Final[Feature] = {
-    "observer": {"optimizers": "devtrace.costs.idle_optimizers:IdleOptimizers"},
     "cost rule": {
         "host-sync": "devtrace.costs.rules.host_sync:host_syncs",
         "host-to-device-copy": "devtrace.costs.rules.copies:host_to_device_copies",
@@ -13,9 +12,7 @@ FEATURE: Final[Feature] = {
         "device-to-device-copy": "devtrace.costs.rules.copies:device_to_device_copies",
         "cpu-compute": "devtrace.costs.rules.cpu_compute:left_on_host",
         "split-module": "devtrace.costs.rules.split_module:split_modules",
-        "idle-optimizer": "devtrace.costs.rules.idle_optimizer:idle_optimizers",
         "device-comparison": "devtrace.costs.rules.device_comparison:compared_with_a_string",
     },
-    "fact": {"IdleOptimizer": "devtrace.costs.rules.idle_optimizer:IdleOptimizer"},
     "findings": {"costs": "devtrace.costs.cost_findings:told_once"},
 }

@@ -18,7 +18,6 @@ RuleSlug = Literal[
     "device-to-device-copy",
     "cpu-compute",
     "split-module",
-    "idle-optimizer",
     "memory-growth",
     "memory-peak",
     "device-comparison",
@@ -80,8 +79,7 @@ MEANINGS: Final = family(
     "device-mismatch.meaning", "dtype-mismatch.meaning", "host-conversion.meaning", "generator-mismatch.meaning",
     "device-refused.meaning", "out-of-memory.meaning", "host-sync.meaning", "host-to-device-copy.meaning",
     "device-to-host-copy.meaning", "device-to-device-copy.meaning", "cpu-compute.meaning", "split-module.meaning",
-    "idle-optimizer.meaning", "memory-growth.meaning",
-    "memory-peak.meaning", "device-comparison.meaning", "collective-device.meaning",
+    "memory-growth.meaning", "memory-peak.meaning", "device-comparison.meaning", "collective-device.meaning",
     "rank-device.meaning",
 )  # fmt: skip
 CREATED: Final = family(
