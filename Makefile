@@ -77,7 +77,7 @@ lab: $(READY) ## open JupyterLab on your copy of the first notebook (ARGS are it
 
 # Two at a time: each step of the set-up waits for another server. The browser tests wait half of their time, beside which
 # there is what needs one processor; `unit`, which needs two, comes alone.
-test: ## all that gates a change
+test: ## lint, types and tests (CI runs more: .ci/run)
 	@$(MAKE) --no-print-directory -j3 $(READY) chromium
 	@$(MAKE) --no-print-directory -j2 $(IN_TURN) $(SYSTEMS) e2e lint types quick ts wheel compiler notebooks
 	@$(MAKE) --no-print-directory unit

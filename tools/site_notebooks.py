@@ -15,7 +15,7 @@ VIEWS: Final = ROOT / "src" / "devtrace" / "static" / "views.js"
 MIME_TYPE: Final = "application/vnd.devtrace.v1+json"
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _INTRO: Final = (
-    "Each is on a real bug, as it was run, with its live reports. `make lab` opens copies that you may run and save. "
+    "Each is shown as it was run, with its live reports. `make lab` opens copies that you may run and save. "
     "0 to 5, 8 and 9 are also in Chinese."
 )
 
