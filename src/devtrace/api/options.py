@@ -157,7 +157,7 @@ def may_be_a_device(text: str) -> bool:
 
 
 def with_values(words: Sequence[str], takes_value: Mapping[str, bool], *, to_program: bool = False) -> list[str]:
-    """Give a flag that may be alone its value where no word that could be one follows: `--simulate train.py`.
+    """Write out the value of a flag that stands alone: `--simulate train.py` is `--simulate cuda:1 train.py`.
 
     `to_program`: from the first word on that is neither a flag nor the value of one, all are the program's.
     """

@@ -127,8 +127,8 @@ WAITS: Final = (
         Way("host-sync.to-count-mean.help", "is_averaged"),
         Way("host-sync.to-count.help"),
     ), ("$name[$mask]",)),
-    Row("host-sync.to-compare", reads.lacks_argument, (Way("host-sync.to-compare.help"),)),
-    Row("host-sync.to-check", reads.is_checked, (Way("host-sync.to-check.help"),)),
+    Row("host-sync.to-compare", reads.lacks_is_causal, (Way("host-sync.to-compare.help"),)),
+    Row("host-sync.to-check", reads.lacks_validate_args, (Way("host-sync.to-check.help"),)),
     Row("host-sync.to-add", reads.is_summed_at_once, (Way("host-sync.to-add-up.help"),)),
     Row("host-sync.to-give", reads.takes_number, (Way("host-sync.to-give.help"),)),
     Row("host-sync.to-read", lambda cost: not reads.is_truth_asked(cost), (

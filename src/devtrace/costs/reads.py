@@ -50,9 +50,9 @@ _PRINTS: Final = ("print", "write", "debug", "info", "warning", "log")
 
 
 def is_needless(cost: Cost) -> bool:
-    """Return whether the waits of a line are of each step, and nothing needs them then."""
-    has_argument = cost.is_of_the_user and (lacks_argument(cost) or is_checked(cost) is not None)
-    if is_asked_for(cost.queries, cost.ops[0]) or not (has_argument or is_of_the_line(cost)):
+    """Return whether a line waits in each step for what nothing needs in that step: `total += loss.item()`."""
+    could_opt_out = cost.is_of_the_user and (lacks_is_causal(cost) or lacks_validate_args(cost) is not None)
+    if is_asked_for(cost.queries, cost.ops[0]) or not (could_opt_out or is_of_the_line(cost)):
         return False
     # A function of torch's may have a loop of its own: nothing of `torch.lobpcg(x)` says that it reads.
     is_own = cost.is_of_the_user and not is_of_torch(cost)
@@ -207,7 +207,7 @@ def is_drawn_from_nothing(cost: Cost) -> bool:
     return bool(made) and all(made) and are_drawn(queries, ops) and largest <= _FEW
 
 
-def lacks_argument(cost: Cost) -> bool:
+def lacks_is_causal(cost: Cost) -> bool:
     """Return whether torch's encoder looks at the mask, for want of `is_causal=`; `**options` may have it."""
     call = cost.queries.trace.ops[cost.ops[0]].call
     if not isinstance(cost.node, ast.Call) or call is None or call.module.type != "TransformerEncoder":
@@ -215,7 +215,7 @@ def lacks_argument(cost: Cost) -> bool:
     return {None, "is_causal"}.isdisjoint(word.arg for word in cost.node.keywords)
 
 
-def is_checked(cost: Cost) -> dict[str, Severity] | None:
+def lacks_validate_args(cost: Cost) -> dict[str, Severity] | None:
     """Find a distribution that looks at its parameters, for want of `validate_args=False`.
 
     That is a note: a step that reads what it draws waits for the device anyway.

@@ -44,14 +44,14 @@ _FORMS: Final = family(
 
 
 def is_copied_again(cost: Cost) -> Names | None:
-    """Find a line that copies the same tensor in every step, or in a module's forward parts of it."""
+    """Find a line that copies the same tensor in every step, or parts of it: `self.cos[:n].to(d)` of a `forward`."""
     queries, ops, severity = cost.queries, cost.ops, _severity(cost)
     sources = cost.carried if severity is not None else []
     bases = {queries.base(row) for row in sources}
     least = AGAIN if severity == "warning" else FEWEST
     if not bases or len(sources) < least * len(bases) or are_written(queries, bases, OpId(min(ops) - 1), max(ops)):
         return None
-    is_one_view = len(set(sources)) == 1 and cost.count >= OFTEN
+    is_one_view = len(set(sources)) == 1 and cost.count >= OFTEN  # parts may be new data: `data[i:j].to(d)`
     if not is_one_view and any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(cost):
         return None
     row, text = min(bases), cost.name

@@ -175,7 +175,7 @@ def _modules(trace: TraceData, theme: Theme) -> Figure:
         "parents": [str(parents[id]) if parents[id] in kept else "" for id in ids],
         "labels": [_safe(trace.modules[id].path.rsplit(".", 1)[-1]) for id in ids],
         "values": [float(time[id]) / 1e6 for id in ids],
-        "branchvalues": "remainder" if _overlapping(ids, parents, time) else "total",
+        "branchvalues": "remainder" if _overlapping(ids, parents, time) else "total",  # else plotly draws nothing
         "marker": {"colors": [shade.fill for shade in shades], "line": {"width": 1.5}},
         "leaf": {"opacity": 1},
         "textfont": {"color": [shade.ink for shade in shades]},

@@ -119,7 +119,7 @@ def _packed(state: ThreadState, first: int, limit: int) -> list[Chunk]:
 
 
 class Counter:
-    """Looks at one recorder, again and again; each op is read once, but all again after a fold."""
+    """Looks at one recorder, again and again: each op is read once, all again after a fold (repeats become one op)."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -133,19 +133,19 @@ class Counter:
         self._devices: dict[str, tuple[int, int]] = {}
 
     def look(self) -> Counts:
-        recorder, sizes = self._recorder, self._recorder.rows.layouts
+        recorder, table = self._recorder, self._recorder.rows.layouts  # (shape, dtype, device) of each layout
         if recorder.folds != self._folds:
             self._forget()
         self._reader.begin_look()
         copies = recorder.copies[self._copies_read :]
         for _, chunk, layouts in self._reader.new():
             for layout, times in _by_layout(layouts, chunk.times):
-                self._add(sizes[layout], times, 0)
+                self._add(table[layout], times, 0)
             for layout, times in _by_layout(np.where(chunk.new, chunk.layout, -1), chunk.times):
-                self._add(sizes[layout], 0, times * size_of(sizes[layout]))
+                self._add(table[layout], 0, times * size_of(table[layout]))
         self._copies_read += len(copies)
         self._copies += sum(copied.times for copied in copies)
-        self._copied += sum(size_of(sizes[copied.source]) + copied.more for copied in copies)
+        self._copied += sum(size_of(table[copied.source]) + copied.more for copied in copies)
         ops = sum(limit for _, limit in self._reader.complete)
         return Counts(ops, self._copies, self._copied, dict(self._devices))
 

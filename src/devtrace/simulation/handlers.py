@@ -175,7 +175,7 @@ MIXED = SimulatedDevice(None, -3)
 
 
 def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Tensors of several devices: the rules decide, or, for an operator without a rule, its parts."""
+    """Tensors of several devices: the rules give the result's owner or raise; without a rule its parts are asked."""
     if running.now and func._opname == "equal":
         return False  # constants of a graph, all of which C++ takes for the CPU's
     found = settle(func, args, kwargs, mode.makes_on)

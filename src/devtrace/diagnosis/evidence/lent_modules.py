@@ -62,7 +62,7 @@ def _kept_by(waiting: list[tuple[Any, str, bool]]) -> Iterator[Hook]:
 
 def _moves_in(value: Any) -> Iterator[Hook]:
     """Yield where a function moves modules: of such a move nobody keeps the result."""
-    for function in run_by(value):
+    for function in run_by(value):  # of a method, a `partial` or an object with `__call__`
         code = function.__code__
         known = dict.fromkeys(code.co_varnames[:1], getattr(value, "__self__", value))
         with suppress(ValueError):  # a variable that is not bound yet

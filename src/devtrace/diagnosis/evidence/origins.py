@@ -54,15 +54,15 @@ def find_origin(queries: TraceQueries, row: TensorId, preferred_parents: frozens
     """Follow a tensor back on its own device; through computation by a preferred parent, else by the largest one."""
     path = [row]
     while len(path) < MOST:
-        led_by = followed(queries, queries.producer(path[-1]))
-        made_from = [led_by] if led_by >= 0 else queries.made_from(path[-1])
+        leader_row = followed(queries, queries.producer(path[-1]))  # of `t` in `torch.zeros(n, device=t.device)`
+        made_from = [leader_row] if leader_row >= 0 else queries.made_from(path[-1])
         parents = [parent for parent in made_from if parent not in path]
         arrival = _arrival(queries, path[-1], parents)
         if arrival is not None:
             return Origin(arrival, path[-1], queries.producer(path[-1]), tuple(path))
         beside = [parent for parent in parents if _is_alike(queries, parent, path[-1])]
         if queries.op_name(queries.producer(path[-1])).startswith(queries.by.led_by_first) and parents[0] in beside:
-            beside = parents[:1]
+            beside = parents[:1]  # `x[index]` has the device of `x`, however large `index` is
         path.append(max(beside, key=lambda parent: (parent in preferred_parents, *_weight(queries, parent))))
     return Origin("given", path[-1], queries.producer(path[-1]), tuple(path))
 
@@ -192,15 +192,15 @@ def _leader(source: Source, found: SourceNode, by: Trait) -> str:
 
 
 def followed(queries: TraceQueries, op: OpId) -> TensorId:
-    """Return the tensor that is the leader of a factory; -1 for none.
+    """Return the row of `t` of `torch.arange(n, device=t.device)`, or of `torch.arange(n).to(t)`; -1 for none.
 
-    Of a function that has returned, its nearest op that took the variable tells which tensor that was.
+    A function that has returned has no `t` to ask: the op nearest to the factory that took `t`, as `t + 1`, tells.
     """
     is_factory = op >= 0 and queries.kind(op) == "create" and not queries.inputs(op)
-    path, found = leader(queries, queries.op_site(op)) if is_factory else "", queries.op_node(op)
+    path = leader(queries, queries.op_site(op)) if is_factory else ""
     if not path:
         return NO_TENSOR
-    made, function = queries.trait(queries.outputs(op)[0]), found.function
+    made, function = queries.trait(queries.outputs(op)[0]), queries.op_node(op).function
     for near, taken in near_ops(queries, op, op + _NEAR):
         for at in _places(taken.source, taken.node, path, function):
             row = next(iter(queries.inputs(near)[at : at + 1]), NO_TENSOR)

@@ -41,18 +41,18 @@ def move_at_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _moved_at(case: MismatchCase, frame: FailingFrame, node: ast.expr) -> Iterator[Fix]:
+    """Above `y = x + z; w = x` write `x = x.to(d)`, as `x` is read again; or change the line's own reads of it."""
     device = _device_of_another_item(case, frame, node) or frame.device_beside(node)
     again = [other for other in frame.loads(node) if other is not node]
     if again and variable(node):
         above = _above(frame)
-        proposal = Proposal(above, OwnLines((variable(node),)), device)
-        yield from proposal.fixes("fixed.before-use", above.moved_rows(case, [case.odd_tensor]))
+        line_above = Proposal(above, OwnLines((variable(node),)), device)
+        yield from line_above.fixes("fixed.before-use", above.moved_rows(case, [case.odd_tensor]))
     inside = list(ast.walk(frame.source_node.statement))
     beside = (each for each in again if each in inside and is_combined(each, frame.source, frame.function))
-    proposal = Proposal(
-        Anchor(frame.code, node, "at", frame), Within((node, *beside, *_made_alike(frame, node))), device
-    )
-    yield from proposal.fixes("fixed.at-use", [Moved(case.odd_tensor, case.op)])
+    nodes = (node, *beside, *_made_alike(frame, node))  # also another `fake_labels(n)` of the line
+    in_line = Proposal(Anchor(frame.code, node, "at", frame), Within(nodes), device)
+    yield from in_line.fixes("fixed.at-use", [Moved(case.odd_tensor, case.op)])
 
 
 def _device_of_another_item(case: MismatchCase, frame: FailingFrame, node: ast.expr) -> str:

@@ -66,12 +66,12 @@ class _Move:
         self.handling = mark_of(sys.exception())
         self.changed = False
         self.parameters: set[int] = set()
-        self.others = False  # buffers, or gradients, which are none of a module's tensors: then they are to be counted
+        self.others = False  # met a buffer or a gradient, not known which: `end` counts the registered tensors then
         self.gone: set[torch.device] = set()
         self.target: Any = None  # which is asked where to, if there is nothing to move
         self.stamps: list[tuple[Stamp, Stamp]] = []
         self.classes_of_torch: set[int] = set()
-        # By the id of the stamp before: where from, of which dtype, the stamp after. One for all tensors of a line.
+        # By the id of a tensor's stamp: its device, dtype, and the new stamp that all such tensors of a line share.
         self._after: dict[int, tuple[torch.device, torch.dtype, Stamp]] = {}
         self._kept: list[Stamp] = []  # those of these ids
         self.device_of = torch.Tensor.device.__get__  # which a simulation replaces on torch's class
