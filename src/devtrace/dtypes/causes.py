@@ -122,7 +122,7 @@ def number_became_a_tensor(case: MismatchCase) -> Verdict | None:
 def factory_had_no_dtype(case: MismatchCase) -> Verdict | None:
     """A factory used the default dtype, or an op on whole numbers did."""
     origin = case.origin
-    if origin.arrival not in ("made", "computed"):
+    if origin.arrival not in ("made", "computed") or case.odd_trait in _NOT_BY_TORCH:
         return None
     is_promoted = origin.arrival == "computed" and not autocast_regions.is_of_whole_numbers(case.queries, origin.op)
     is_meant = is_promoted or is_like_data(case.queries, origin)

@@ -104,7 +104,8 @@ def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activati
         gradient = gradient_of(owner.live)
         return reader.value(gradient) if gradient is not None else None
     kind = COMPUTE if node.attr == "grad" else VIEW
-    return reader.derived(node.attr, kind, node, activation, [owner]) if node.attr in PARTS else None
+    is_field = not hasattr(torch.Tensor, node.attr)  # of what torch returned in one: `torch.linalg.qr(x).Q`
+    return reader.derived(node.attr, kind, node, activation, [owner]) if node.attr in PARTS or is_field else None
 
 
 def member(reader: Reader, owner: Any, name: str, activation: Activation) -> Value | None:
