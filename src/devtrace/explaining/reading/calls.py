@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
@@ -323,6 +324,9 @@ def _call_class(reader: Reader, kind: type, call: Written) -> Value | None:
         return call_torch(reader, "tensor", call)
     if kind.__module__.startswith("torch.distributions."):  # what it gives is where its parameters are
         return call_torch(reader, "broadcast_to", call) or _make(reader, "full", call)
+    if kind is functools.partial:
+        kept = Given.by(reader, *call).to_hook(with_words=True)
+        return Several(tuple(kept), ("args", "keywords"))
     fields = constructor_fields(kind)
     by_field = dict(zip(fields, node.args, strict=False)) | call.words if fields else {}
     values = tuple(reader.see(each, activation) for each in by_field.values())
