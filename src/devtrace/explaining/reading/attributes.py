@@ -4,6 +4,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from functools import cached_property, partial
+from itertools import chain
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -23,16 +24,7 @@ from devtrace.explaining.reading.returned_calls import (
     returned,
     run_of,
 )
-from devtrace.explaining.reading.values import (
-    Activation,
-    Bound,
-    Definition,
-    KnownValue,
-    Several,
-    TensorValue,
-    Value,
-    attribute_of,
-)
+from devtrace.explaining.reading.values import Activation, Bound, Definition, KnownValue, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, class_name, is_module
 from devtrace.runtime.quiet import gradient_of
@@ -107,10 +99,14 @@ def read_attribute(reader: Reader, node: ast.Attribute, activation: Activation) 
 
 
 def _of_whole(reader: Reader, node: ast.Attribute, activation: Activation) -> Iterator[Definition]:
-    """Yield an attribute of the calls that may have made its owner: `Track(mean, cov).cov`."""
+    """Yield an attribute of what may have given its owner: `Track(mean, cov).cov`."""
     for whole in reader.definitions(node.value, activation):
         if isinstance(whole.node, ast.Call | ast.Name) and not whole.position:
             yield whole._replace(node=attribute_of(whole.node, node.attr))
+
+
+def attribute_of(owner: ast.expr, name: str) -> ast.expr:
+    return ast.copy_location(ast.Attribute(owner, name, ast.Load()), owner)
 
 
 def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activation: Activation) -> Value | None:
@@ -126,17 +122,15 @@ def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activati
     return reader.derived(node.attr, kind, node, activation, [owner]) if node.attr in PARTS or is_field else None
 
 
-def member(
-    reader: Reader, owner: Any, name: str, activation: Activation, of_whole: Definitions = tuple
-) -> Value | None:
-    """Return an attribute of a live object; `of_whole` gives it as of what may have made the object."""
+def member(reader: Reader, owner: Any, name: str, activation: Activation, whole: Definitions = tuple) -> Value | None:
+    """Return an attribute of a live object; `whole` gives it as that of what may have made the object."""
     if issubclass(type(owner), ModuleType):
         found = vars(owner).get(name, MISSING)
         level = activation.level
         return None if found is MISSING else reader.value(found, lambda: of_module(reader, owner, name, level))
     value = attribute(owner, name)
     if value is not MISSING and type(value) not in (classmethod, staticmethod):  # as a class itself has them
-        return reader.value(value, lambda: of_class(reader, owner, name, activation, of_whole))
+        return reader.value(value, lambda: chain(of_class(reader, owner, name, activation), whole()))
     is_class = issubclass(type(owner), type)
     found = class_attribute(owner if is_class else type(owner), name)
     if type(found) is property and type(found.fget) is FunctionType:
@@ -150,15 +144,12 @@ def member(
     return None
 
 
-def of_class(
-    reader: Reader, owner: Any, name: str, activation: Activation, of_whole: Definitions = tuple
-) -> Iterator[Definition]:
+def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield the assignments of an object's attribute: in its classes' methods, then elsewhere."""
     for kind in classes_of(owner if issubclass(type(owner), type) else type(owner)):
         yield from _in_methods(reader, kind, owner, name, activation)
         yield from _in_class_body(kind, name, activation)
         yield from _of_factory(reader, kind, owner, name, activation)
-    yield from of_whole()
     fields = constructor_fields(type(owner))
     if name in fields:
         own = filter(None, [_file_of(type(owner), activation)])

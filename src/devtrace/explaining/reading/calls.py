@@ -21,7 +21,6 @@ from devtrace.explaining.reading.returned_calls import (
     arguments,
     function_of,
     given_by_call,
-    is_theirs,
     results_of,
     returned,
     run_of,
@@ -325,8 +324,8 @@ def _call_class(reader: Reader, kind: type, call: Written) -> Value | None:
     if kind.__module__.startswith("torch.distributions."):  # what it gives is where its parameters are
         return call_torch(reader, "broadcast_to", call) or _make(reader, "full", call)
     if kind is functools.partial:
-        kept = Given.by(reader, *call).to_hook(with_words=True)
-        return Several(tuple(kept), ("args", "keywords"))
+        given = Given.by(reader, *call)
+        return Several(tuple(given._replace(values=given.values[1:]).to_hook(with_words=True)), ("args", "keywords"))
     fields = constructor_fields(kind)
     by_field = dict(zip(fields, node.args, strict=False)) | call.words if fields else {}
     values = tuple(reader.see(each, activation) for each in by_field.values())
@@ -352,9 +351,7 @@ def _forwarded(reader: Reader, module: Any, given: Given, call: Written) -> Valu
     inputs = [each for value in given.values for each in reader.members(value)]
     first = next((tensor for _, tensor in registered(module)), None)
     if first is not None:
-        dtype = None
-        if forward is None:
-            dtype = element_types.of_module(module, dtype_of(first), inputs, activation.source)
+        dtype = None if forward else element_types.of_module(module, dtype_of(first), inputs, activation.source)
         parents = [*inputs, reader.live(first)]
         return reader.emit(OF_WEIGHTS, COMPUTE, node, activation, parents, str(device_of(first)), 1, dtype)
     return reader.derived(WITHOUT_WEIGHTS, COMPUTE, node, activation, inputs) if inputs else None

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import torch
 
+from devtrace.explaining.reading.attributes import attribute_of
 from devtrace.explaining.reading.expressions import asked
 from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.returned_calls import run_around
-from devtrace.explaining.reading.values import Activation, TensorValue, attribute_of
+from devtrace.explaining.reading.values import Activation, TensorValue
 from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.runtime.quiet import device_of, gradient_of, is_leaf

@@ -165,7 +165,7 @@ class Pasts:
             known = [each for each in inputs if each is not None and not each.is_open]
             is_given = any(self._rows.layouts[each.layout][1] == kind for each in known)
             rest = [each for each in named if each != kind]
-            other = rest[0] if is_given and len(rest) == 1 else kind
+            other = rest[0] if is_given and len(rest) == 1 and torch.promote_types(kind, rest[0]) == kind else kind
             for before in inputs:
                 if before is not None and before.is_open:
                     before.layout = self._rows.on_device(before.layout, None, other)

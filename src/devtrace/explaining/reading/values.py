@@ -180,11 +180,6 @@ class Definition(NamedTuple):
     is_of_repetition: bool = False
 
 
-def attribute_of(owner: ast.expr, name: str) -> ast.expr:
-    """Return the code of an attribute: `owner.name`."""
-    return ast.copy_location(ast.Attribute(value=owner, attr=name, ctx=ast.Load()), owner)
-
-
 def item_of(owner: ast.expr, key: Any) -> ast.expr:
     """Return the code of an item: `owner[key]`."""
     return ast.copy_location(ast.Subscript(value=owner, slice=ast.Constant(key), ctx=ast.Load()), owner)
