@@ -7,8 +7,6 @@ import ast
 from collections import Counter
 from typing import Final
 
-import numpy as np
-
 from devtrace.diagnosis.evidence import mismatch, modules
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
@@ -338,20 +336,15 @@ def _beside_a_gradient(queries: TraceQueries, rows: list[TensorId], dtypes: list
 
 
 def _made_by_default(queries: TraceQueries, rows: list[TensorId], dtypes: list[str]) -> str:
-    """Return the default dtype of a factory's result, if the other inputs are from elsewhere.
-
-    Beside a float64 that is asked for it is odd only in a program most of whose factories make that.
-    """
+    """Return the default dtype of a factory's result, if the others are from elsewhere, or float64 as most are made."""
     origins = {queries.trait(row): find_origin(queries, row) for row in rows}
     made = {dtype: "" if _is_of_a_layer(queries, each) else each.arrival for dtype, each in origins.items()}
     by_default = made.get(DEFAULT) == "made" and list(made.values()).count("made") == 1
     is_array = made.get("float64") == "given" and queries.evidence.saw_ops
-    if not by_default or is_array:
-        return ""
-    creates = map(OpId, np.flatnonzero(queries.is_kind("create")).tolist())
+    creates = map(OpId, queries.is_kind("create").nonzero()[0].tolist())
     lines = Counter({queries.op_site(op): queries.trait(row) for op in creates for row in queries.outputs(op)}.values())
     is_exception = made.get("float64") == "made-there" and lines["float64"] <= lines[DEFAULT]
-    return DEFAULT if not is_exception else ""
+    return DEFAULT if by_default and not is_array and not is_exception else ""
 
 
 def _is_of_a_layer(queries: TraceQueries, origin: Origin) -> bool:

@@ -93,9 +93,8 @@ def read_attribute(reader: Reader, node: ast.Attribute, activation: Activation) 
         return _of_tensor(reader, owner, node, activation)
     if isinstance(owner, Several):  # a new dataclass, by its fields
         return owner.item(node.attr)
-    if owner is None:
-        return None
-    return member(reader, owner.value, node.attr, activation, partial(_of_whole, reader, node, activation))
+    whole = partial(_of_whole, reader, node, activation)
+    return member(reader, owner.value, node.attr, activation, whole) if owner is not None else None
 
 
 def _of_whole(reader: Reader, node: ast.Attribute, activation: Activation) -> Iterator[Definition]:
