@@ -73,8 +73,9 @@ def is_of_whole_numbers(queries: TraceQueries, op: OpId) -> bool:
 
 
 def _enters(block: ast.AST) -> bool:
-    """Return whether a block enters autocast at its head."""
-    calls = (item.context_expr for item in getattr(block, "items", ()) if "autocast" in called_name(item.context_expr))
+    """Return whether a block enters autocast at its head, or a function by a decorator."""
+    entered = [*(item.context_expr for item in getattr(block, "items", ())), *getattr(block, "decorator_list", ())]
+    calls = (each for each in entered if "autocast" in called_name(each))
     return any(match_code("False", keyword(call, "enabled")) is None for call in calls)
 
 

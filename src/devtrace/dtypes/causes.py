@@ -60,9 +60,9 @@ def region_was_left(case: MismatchCase) -> Verdict | None:
 def model_was_cast_later(case: MismatchCase) -> Verdict | None:
     """A model computed it before the model was cast."""
     queries = case.queries
-    weights = {queries.base(row) for row in case.queries.ancestors(case.row) if queries.is_of_a_module(row)}
-    moves = moves_from(queries, weights, case.expected_trait, case.op)
-    later = next((move for move in moves if move.op > case.birth), None)
+    made_of = set(map(queries.base, queries.ancestors(case.row)))
+    moves = (move for move in moves_from(queries, made_of, case.expected_trait, case.op) if move.op > case.birth)
+    later = next((each for each in moves if any(map(queries.is_of_a_module, (each.source, each.result)))), None)
     return Verdict("stale-copy", case.born, case.name, move=later) if later is not None else None
 
 
@@ -122,7 +122,7 @@ def number_became_a_tensor(case: MismatchCase) -> Verdict | None:
 def factory_had_no_dtype(case: MismatchCase) -> Verdict | None:
     """A factory used the default dtype, or an op on whole numbers did."""
     origin = case.origin
-    if origin.arrival not in ("made", "computed"):
+    if origin.arrival not in ("made", "computed") or case.odd_trait in _NOT_BY_TORCH:
         return None
     is_promoted = origin.arrival == "computed" and not autocast_regions.is_of_whole_numbers(case.queries, origin.op)
     is_meant = is_promoted or is_like_data(case.queries, origin)

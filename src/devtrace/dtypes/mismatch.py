@@ -282,9 +282,8 @@ def _is_left_among_models(
     own = {queries.base(row) for row in owned}
     optimizers = moment.walk.of_kind(kinds.is_optimizer) if moment.frames else []
     trained = {moment.row(each) for optimizer in optimizers for each in parameters_of(optimizer)}
-    of_weights = any(queries.op_name(queries.producer(row)) == OF_WEIGHTS for row in given)
     made_of = (past for row in given for past in queries.ancestors(row))
-    if not own.isdisjoint(trained) or of_weights or any(mismatch.is_owned(queries, past) for past in made_of):
+    if not own.isdisjoint(trained) or any(mismatch.is_owned(queries, past) for past in made_of):
         return False
     models = moment.walk.of_kind(kinds.is_module) if moment.frames else []
     alive = {moment.row(each) for model in models for _, each in registered(model)} - own
@@ -337,12 +336,15 @@ def _beside_a_gradient(queries: TraceQueries, rows: list[TensorId], dtypes: list
 
 
 def _made_by_default(queries: TraceQueries, rows: list[TensorId], dtypes: list[str]) -> str:
-    """Return the default dtype of a factory's result, if the other inputs are from elsewhere."""
+    """Return the default dtype of a factory's result, if the others are from elsewhere, or float64 as most are made."""
     origins = {queries.trait(row): find_origin(queries, row) for row in rows}
     made = {dtype: "" if _is_of_a_layer(queries, each) else each.arrival for dtype, each in origins.items()}
     by_default = made.get(DEFAULT) == "made" and list(made.values()).count("made") == 1
     is_array = made.get("float64") == "given" and queries.evidence.saw_ops
-    return DEFAULT if by_default and not is_array else ""
+    creates = map(OpId, queries.is_kind("create").nonzero()[0].tolist())
+    lines = Counter({queries.op_site(op): queries.trait(row) for op in creates for row in queries.outputs(op)}.values())
+    is_exception = made.get("float64") == "made-there" and lines["float64"] <= lines[DEFAULT]
+    return DEFAULT if by_default and not is_array and not is_exception else ""
 
 
 def _is_of_a_layer(queries: TraceQueries, origin: Origin) -> bool:

@@ -3,7 +3,8 @@
 import ast
 import sys
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -12,7 +13,7 @@ import torch
 from devtrace.explaining.reading.argument_sources import of_only_call_of
 from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.names import of_module, run_of_file
-from devtrace.explaining.reading.reader import Reader
+from devtrace.explaining.reading.reader import Definitions, Reader
 from devtrace.explaining.reading.returned_calls import (
     CACHED,
     arguments,
@@ -92,7 +93,19 @@ def read_attribute(reader: Reader, node: ast.Attribute, activation: Activation) 
         return _of_tensor(reader, owner, node, activation)
     if isinstance(owner, Several):  # a new dataclass, by its fields
         return owner.item(node.attr)
-    return member(reader, owner.value, node.attr, activation) if isinstance(owner, KnownValue) else None
+    whole = partial(_of_whole, reader, node, activation)
+    return member(reader, owner.value, node.attr, activation, whole) if owner is not None else None
+
+
+def _of_whole(reader: Reader, node: ast.Attribute, activation: Activation) -> Iterator[Definition]:
+    """Yield an attribute of what may have given its owner: `Track(mean, cov).cov`."""
+    for whole in reader.definitions(node.value, activation):
+        if isinstance(whole.node, ast.Call | ast.Name) and not whole.position:
+            yield whole._replace(node=attribute_of(whole.node, node.attr))
+
+
+def attribute_of(owner: ast.expr, name: str) -> ast.expr:
+    return ast.copy_location(ast.Attribute(owner, name, ast.Load()), owner)
 
 
 def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activation: Activation) -> Value | None:
@@ -104,18 +117,19 @@ def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activati
         gradient = gradient_of(owner.live)
         return reader.value(gradient) if gradient is not None else None
     kind = COMPUTE if node.attr == "grad" else VIEW
-    return reader.derived(node.attr, kind, node, activation, [owner]) if node.attr in PARTS else None
+    is_field = not hasattr(torch.Tensor, node.attr)  # of what torch returned in one: `torch.linalg.qr(x).Q`
+    return reader.derived(node.attr, kind, node, activation, [owner]) if node.attr in PARTS or is_field else None
 
 
-def member(reader: Reader, owner: Any, name: str, activation: Activation) -> Value | None:
-    """Return an attribute of a live object."""
+def member(reader: Reader, owner: Any, name: str, activation: Activation, whole: Definitions = tuple) -> Value | None:
+    """Return an attribute of a live object; `whole` gives it as that of what may have made the object."""
     if issubclass(type(owner), ModuleType):
         found = vars(owner).get(name, MISSING)
         level = activation.level
         return None if found is MISSING else reader.value(found, lambda: of_module(reader, owner, name, level))
     value = attribute(owner, name)
     if value is not MISSING and type(value) not in (classmethod, staticmethod):  # as a class itself has them
-        return reader.value(value, lambda: of_class(reader, owner, name, activation))
+        return reader.value(value, lambda: chain(of_class(reader, owner, name, activation), whole()))
     is_class = issubclass(type(owner), type)
     found = class_attribute(owner if is_class else type(owner), name)
     if type(found) is property and type(found.fget) is FunctionType:

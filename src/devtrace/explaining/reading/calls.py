@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
@@ -20,7 +21,6 @@ from devtrace.explaining.reading.returned_calls import (
     arguments,
     function_of,
     given_by_call,
-    is_theirs,
     results_of,
     returned,
     run_of,
@@ -30,7 +30,7 @@ from devtrace.explaining.reading.values import Activation, Definition, KnownValu
 from devtrace.recording.columns.operator_info import COMPUTE, COPY, CREATE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.runtime.quiet import device_of, dtype_of
-from devtrace.source.element_types import is_cast
+from devtrace.source.element_types import OF_WEIGHTS, is_cast
 from devtrace.source.matching import called_name, hands_on, match_code, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import MISSING, constructor_fields
@@ -101,6 +101,7 @@ def _make(reader: Reader, name: str, call: Written, like: TensorValue | None = N
     """Return the result of a factory: on its `device=`, else where the tensor is that it is like, or by default."""
     node, activation = call
     device, dtype = call.given_device(reader), reader.asked_dtype(node, activation)
+    is_asked = "dtype" in call.words
     if device is None and name in OF_DATA and node.args:
         given = reader.see(node.args[0], activation)
         if isinstance(given, TensorValue) and dtype in (None, given.dtype):
@@ -108,10 +109,10 @@ def _make(reader: Reader, name: str, call: Written, like: TensorValue | None = N
     if device == "":
         return None
     if like is not None:
-        device, dtype = device or like.device, dtype or like.dtype
+        device, dtype = device or like.device, dtype if is_asked else like.dtype
     elif device is None:
         device = "cpu" if name in MAKES_ON_HOST else _default_device(reader, node, activation)
-    if dtype is None and like is None:
+    if like is None and not is_asked:
         values = [reader.see(each, activation) for each in node.args] if reader.of_dtypes else []
         dtype = element_types.of_factory(name, node.args, values)
     inputs = [like] if like is not None else []
@@ -322,6 +323,9 @@ def _call_class(reader: Reader, kind: type, call: Written) -> Value | None:
         return call_torch(reader, "tensor", call)
     if kind.__module__.startswith("torch.distributions."):  # what it gives is where its parameters are
         return call_torch(reader, "broadcast_to", call) or _make(reader, "full", call)
+    if kind is functools.partial:
+        given = Given.by(reader, *call)
+        return Several(tuple(given._replace(values=given.values[1:]).to_hook(with_words=True)), ("args", "keywords"))
     fields = constructor_fields(kind)
     by_field = dict(zip(fields, node.args, strict=False)) | call.words if fields else {}
     values = tuple(reader.see(each, activation) for each in by_field.values())
@@ -338,8 +342,8 @@ def _call_module(reader: Reader, module: Any, call: Written) -> Value | None:
 def _forwarded(reader: Reader, module: Any, given: Given, call: Written) -> Value | None:
     """Return the output of a module: by its own forward, else on the device of its first parameter."""
     node, activation = call
-    forward = class_attribute(type(module), "forward")
-    if is_theirs(forward):
+    forward, _ = function_of(class_attribute(type(module), "forward"))
+    if forward is not None:
         own_given = arguments(forward, [KnownValue(module), *given.values], given.words)
         made = returned(reader, forward, own_given, activation)
         if made is not None:
@@ -347,13 +351,7 @@ def _forwarded(reader: Reader, module: Any, given: Given, call: Written) -> Valu
     inputs = [each for value in given.values for each in reader.members(value)]
     first = next((tensor for _, tensor in registered(module)), None)
     if first is not None:
-        dtype = None
-        if not is_theirs(forward):
-            dtype = element_types.of_module(module, dtype_of(first), inputs, activation.source)
-        weight = reader.live(first)
-        parents = inputs if reader.of_dtypes else [*inputs, weight]
-        made = reader.emit("module", COMPUTE, node, activation, parents, str(device_of(first)), 1, dtype)
-        if reader.of_dtypes:
-            reader.pasts.weights[made.row] = weight.row
-        return made
+        dtype = None if forward else element_types.of_module(module, dtype_of(first), inputs, activation.source)
+        parents = [*inputs, reader.live(first)]
+        return reader.emit(OF_WEIGHTS, COMPUTE, node, activation, parents, str(device_of(first)), 1, dtype)
     return reader.derived(WITHOUT_WEIGHTS, COMPUTE, node, activation, inputs) if inputs else None

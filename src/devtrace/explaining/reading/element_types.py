@@ -2,7 +2,7 @@
 
 import ast
 from functools import reduce
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -21,6 +21,9 @@ from devtrace.source.element_types import (
 from devtrace.source.matching import nodes_of
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import COPIES, LIKE_DATA, MAKES, MAKES_ON_HOST, PARTS, VIEWS
+
+OF_PYTHON: Final = {"float": torch.float64, "int": torch.int64, "bool": torch.bool, "complex": torch.complex128}
+"""Dtypes that torch takes Python's types for: builtins are in no scope."""
 
 
 def named(value: Value | None) -> torch.dtype | None:

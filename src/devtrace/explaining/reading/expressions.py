@@ -11,7 +11,7 @@ from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.names import elements, wholes
 from devtrace.explaining.reading.reader import MOST_ITEMS, Reader
 from devtrace.explaining.reading.returned_calls import given_to, one_of, put_under, stored_in
-from devtrace.explaining.reading.values import Activation, Definition, KnownValue, Several, TensorValue, Value
+from devtrace.explaining.reading.values import Activation, Definition, KnownValue, Several, TensorValue, Value, item_of
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import device_of, is_tensor
@@ -160,6 +160,8 @@ def _definitions(
     for whole in wholes(reader, node.value, activation):  # written out, or filled where it was made
         for value in (*_entry(whole.node, key), *_put_below(whole, key)):
             yield Definition(value, (), whole.activation.at_node(value))
+        if whole.node is not node.value and isinstance(whole.node, ast.Attribute):
+            yield Definition(item_of(whole.node, key), (), whole.activation)
     loaded = _loaded(reader, node.value, activation)
     if loaded is not None:
         yield loaded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 import torch
 
+from devtrace.explaining.reading.attributes import attribute_of
 from devtrace.explaining.reading.expressions import asked
 from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.reader import Reader
@@ -112,7 +114,10 @@ def _at(reader: Reader, depth: int) -> FailedOp | None:
         node = statement  # `counts[labels] += 1` reads the item first
     while isinstance(node, ast.Return | ast.Expr | ast.Await) and node.value is not None:
         node = node.value
-    values = [(part, reader.see(part, activation)) for part in operands(node)]
+    parts = operands(node)
+    if isinstance(node, ast.Call) and type(reader.known(node.func, activation)) is functools.partial:
+        parts += [attribute_of(node.func, name) for name in ("args", "keywords")]
+    values = [(part, reader.see(part, activation)) for part in parts]
     inputs = [each for part, value in values for each in reader.members(value, part, activation)]
     unread: list[ast.expr] = [part for part, value in values if value is None and isinstance(part, _UNREAD)]
     inputs = _by_elimination(reader, inputs, unread, activation)

@@ -48,7 +48,6 @@ class Pasts:
         self._ops = ops
         self.formers: dict[int, Former] = {}  # of what a move made
         self.by_row: dict[int, ReadOp] = {}  # that made it
-        self.weights: dict[int, int] = {}  # of what a module made its first parameter
         self._moves = list(history.moves)
         self._ticks: dict[int, int] = {moved.at.site: moved.at.tick for moved in self._moves}
         self._after: set[int] = {moved.at.site for moved in _last_of(self._moves, errors)}
@@ -91,8 +90,7 @@ class Pasts:
             if op is None or len(waiting) > MOST_COPIES or (op.is_seen and former is not None):
                 continue
             if dtype is not None:
-                before = [self.weights[row], *op.inputs] if row in self.weights else op.inputs
-                waiting += [(each, [*chain, op]) for each in before]
+                waiting += [(each, [*chain, op]) for each in reversed(op.inputs)]  # a module's weights first
             elif op.kind in (VIEW, COPY) or op.name.endswith("_like"):
                 waiting += [(each, [*chain, op]) for each in op.inputs[:1]]
         return self._cached_before(made, device, dtype)
@@ -167,7 +165,7 @@ class Pasts:
             known = [each for each in inputs if each is not None and not each.is_open]
             is_given = any(self._rows.layouts[each.layout][1] == kind for each in known)
             rest = [each for each in named if each != kind]
-            other = rest[0] if is_given and len(rest) == 1 else kind
+            other = rest[0] if is_given and len(rest) == 1 and torch.promote_types(kind, rest[0]) == kind else kind
             for before in inputs:
                 if before is not None and before.is_open:
                     before.layout = self._rows.on_device(before.layout, None, other)

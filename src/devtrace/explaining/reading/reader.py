@@ -42,7 +42,7 @@ from devtrace.runtime.watching import Faults
 from devtrace.source import parsing
 from devtrace.source.defuse import Position
 from devtrace.source.kinds import device_named_by
-from devtrace.source.matching import keyword
+from devtrace.source.matching import keyword, variable
 from devtrace.source.safe_values import MISSING
 from devtrace.source.vocabulary import devices_named, hands_on, in_full
 
@@ -389,7 +389,7 @@ class Reader:
     def asked_dtype(self, node: ast.AST, activation: Activation) -> torch.dtype | None:
         """Return the `dtype=` of a call."""
         given = keyword(node, "dtype") if self.of_dtypes and isinstance(node, ast.Call) else None
-        return dtypes_of.named(self.see(given, activation)) if given is not None else None
+        return dtypes_of.named(self.see(given, activation)) or dtypes_of.OF_PYTHON.get(variable(given))
 
 
 def _of_item(whole: KnownValue, position: Position) -> Iterator[Definition]:
