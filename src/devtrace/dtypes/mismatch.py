@@ -221,7 +221,8 @@ def _of_the_model(
     if not rest and all(queries.trace.tensors.raw("role", queries.base(row)) == "buffer" for row in owned):
         return ""  # of a loss: class weights
     if len(theirs) > 1:
-        return min(theirs, key=lambda dtype: rest[dtype])
+        given_to_it = {queries.trait(row) for row in rows if row not in owned}
+        return min(theirs, key=lambda dtype: (rest[dtype], dtype in given_to_it))
     was_cast = any(queries.trait(move.source) == given[0] for move in moves_of(queries, owned))  # it is meant so
     is_missed = rest[given[0]] > rest[theirs[0]] and not was_cast
     asked = [row for row in rows if row not in owned and queries.trait(row) == given[0]]
