@@ -1,6 +1,7 @@
 """Causes that only a dtype has: numpy's float64, a number, a target, a region of autocast that was left."""
 
 import ast
+from dataclasses import replace
 from typing import Final
 
 from devtrace.diagnosis.causes import created_without_device, ordered
@@ -12,7 +13,7 @@ from devtrace.diagnosis.evidence.trace_queries import NOWHERE
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import CASTS
 from devtrace.dtypes import autocast_regions
-from devtrace.source.element_types import COLLECTS
+from devtrace.source.element_types import COLLECTS, REAL
 from devtrace.source.matching import calls_in
 from devtrace.trace.ids import TensorId
 from devtrace.words.catalogue import sentence
@@ -111,6 +112,16 @@ def weight_is_real(case: MismatchCase) -> Verdict | None:
     return Verdict("created-without-device", born, case.name) if is_made else None
 
 
+def cast_skips_complex(case: MismatchCase) -> Verdict | None:
+    """Its module was cast by `model.double()`, which casts floating-point tensors alone."""
+    real, owner = REAL.get(case.expected_trait, ""), case.ownership
+    if case.odd_trait not in REAL or not real or owner is None:
+        return None
+    beside = replace(case, mismatch=replace(case.mismatch, expected_trait=real)).ownership
+    move = beside.last_move if beside is not None and not beside.is_newer_than_the_move else None
+    return Verdict("never-moved", case.born, owner.name, move=move) if move is not None else None
+
+
 def number_became_a_tensor(case: MismatchCase) -> Verdict | None:
     call = factory_call(case.queries.source_node(case.queries.born(case.origin.row))) if case.origin.op >= 0 else None
     if call is None or case.origin.arrival not in ("given", "made") or case.queries.dims[case.origin.row] != 0:
@@ -144,6 +155,8 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
             return sentence("numpy-boundary.reason", **where)
         case "python-number":
             return sentence("python-number.reason", **where) if case.mismatch.of != "number" else ""
+        case "never-moved" if case.odd_trait in REAL and (move := case.queries.site(verdict.moved)) is not None:
+            return sentence("never-cast.reason-complex", line=move)
         case "wrong-device" if case.mismatch.of == "gradients":
             return sentence("wrong-dtype.reason-gradients", **where)
         case "wrong-device" if _was_made_by_default(case) and not case.in_a_replica:
@@ -175,6 +188,7 @@ PREDICATES: Final[tuple[Predicate, ...]] = (
     default_dtype_was_set,
     array_was_float64,
     weight_is_real,
+    cast_skips_complex,
     *ordered.KEPT,
     model_was_cast_later,
     came_from_numpy,

@@ -10,6 +10,8 @@ CASTS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Methods that cast, with the dtype that they cast to; modules have those for floating-point numbers."""
 DEFAULT: Final = "float32"
+REAL: Final[Mapping[str, str]] = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+"""Dtype of the real parts of a complex one: `model.double()` casts floating-point tensors, and no complex ones."""
 NORMS: Final = tuple(
     f"aten.{name}" for name in ("native_layer_norm", "native_group_norm", "native_batch_norm", "_fused_rms_norm")
 )
