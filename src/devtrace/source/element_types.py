@@ -40,6 +40,9 @@ GIVES_INDEXES: Final = frozenset((
     "argmax", "argmin", "argsort", "bincount", "bucketize", "count_nonzero", "multinomial", "nonzero", "one_hot",
     "randint", "randperm", "searchsorted", "tril_indices", "triu_indices",
 ))  # fmt: skip
+GIVES_COMPLEX: Final = frozenset(("complex", "fft", "ifft", "polar", "rfft", "stft", "view_as_complex"))
+GIVES_REAL: Final = frozenset(("abs", "angle", "hfft", "imag", "irfft", "istft", "real", "view_as_real"))
+"""Ops whose result has complex or real numbers, of the precision of their input; so those in 2 or n dimensions."""
 COMPUTES_FLOATS: Final = frozenset((
     "cos", "div", "exp", "log", "log2", "log_softmax", "mean", "reciprocal", "rsqrt", "sigmoid", "sin", "softmax",
     "sqrt", "std", "tanh", "true_divide", "var",

@@ -13,7 +13,9 @@ from devtrace.source.element_types import (
     COMPUTES_FLOATS,
     FILLED_BY,
     GIVES_BOOL,
+    GIVES_COMPLEX,
     GIVES_INDEXES,
+    GIVES_REAL,
     LED_BY_FIRST,
     PRODUCTS,
     TAKES_ONE,
@@ -49,6 +51,12 @@ def of_result(name: str, inputs: list[TensorValue], node: ast.AST, source: Sourc
         return torch.bool
     if plain in GIVES_INDEXES:
         return torch.int64
+    in_one_dimension = plain.removeprefix("fft_").rstrip("2n")
+    is_complex, is_real = in_one_dimension in GIVES_COMPLEX, in_one_dimension in GIVES_REAL
+    if is_complex or is_real:
+        kind = inputs[0].dtype
+        is_known = kind is not None and (kind.is_floating_point or kind.is_complex)
+        return (kind.to_complex() if is_complex else kind.to_real()) if is_known else None
     if plain in LED_BY_FIRST or plain in VIEWS or plain in COPIES or plain in PARTS or short != plain:
         return inputs[0].dtype
     known = [each.dtype for each in inputs if each.dtype is not None]
