@@ -25,6 +25,7 @@ from devtrace.explaining.reading.returned_calls import (
 )
 from devtrace.explaining.reading.values import Activation, Bound, Definition, KnownValue, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
+from devtrace.recording.columns.process_history import history
 from devtrace.recording.context.module_tree import class_attribute, class_name, is_module
 from devtrace.runtime.quiet import gradient_of
 from devtrace.source.defuse import bindings, moves_itself, statements, targets
@@ -103,6 +104,8 @@ def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activati
     if node.attr == "grad" and owner.live is not None:
         gradient = gradient_of(owner.live)
         return reader.value(gradient) if gradient is not None else None
+    if node.attr == "data":
+        return owner
     kind = COMPUTE if node.attr == "grad" else VIEW
     return reader.derived(node.attr, kind, node, activation, [owner]) if node.attr in PARTS else None
 
@@ -142,6 +145,8 @@ def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> I
     yield from _of_frames(reader, owner, name)
     if not is_module(owner):
         yield from one_of(reader, lambda source: named(source, name).attributes)
+    elif history.modules.registered(owner, name) is not None:  # it is known by its stamp, unless its data is new
+        yield from one_of(reader, lambda source: named(source, name).contents)
 
 
 def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> list[Definition]:

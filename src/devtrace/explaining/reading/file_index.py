@@ -19,11 +19,15 @@ class NamedCode:
     calls: list[ast.Call] = field(default_factory=list)
     attributes: list[ast.expr] = field(default_factory=list)
     entries: list[ast.expr] = field(default_factory=list)
+    contents: list[ast.expr] = field(default_factory=list)
 
 
 @kept_with_source
 def named(source: Source, name: str) -> NamedCode:
-    """Return the calls of a name in a file, `x.name = value` and `{"name": value}`: only what mentions it is walked."""
+    """Return the calls of a name in a file, `x.name = value`, `{"name": value}` and `x.name.data = value`.
+
+    Only what mentions it is walked.
+    """
     found = NamedCode()
     for node in ast.walk(ast.Module(source.mentioning(name), [])):
         if isinstance(node, ast.Call):
@@ -43,6 +47,9 @@ def _add_call(found: NamedCode, call: ast.Call, name: str) -> None:
     wrapped = path_of(call.args[0]).rpartition(".")[2] if called == "partial" and call.args else ""
     if name in (called, wrapped):
         found.calls.append(call)
+    if called == "swap_tensors" and len(call.args) == 2:
+        swapped = zip(call.args, reversed(call.args), strict=True)
+        found.contents.extend(other for each, other in swapped if getattr(each, "attr", "") == name)
     if called == "dict":
         found.entries.extend(word.value for word in call.keywords if word.arg == name)
 
@@ -52,6 +59,8 @@ def _add_assignment(found: NamedCode, node: ast.Assign, name: str) -> None:
         match target:
             case ast.Attribute(attr=attribute) if attribute == name and match_code("None", node.value) is None:
                 found.attributes.append(node.value)
+            case ast.Attribute(value=ast.Attribute(attr=attribute), attr="data") if attribute == name:
+                found.contents.append(node.value)
             case ast.Subscript(slice=ast.Constant(value=key)) if str(key) == name:
                 found.entries.append(node.value)
 
