@@ -146,7 +146,7 @@ def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> I
     if not is_module(owner):
         yield from one_of(reader, lambda source: named(source, name).attributes)
     elif history.modules.registered(owner, name) is not None:  # it is known by its stamp, unless its data is new
-        yield from one_of(reader, lambda source: named(source, name).contents)
+        yield from one_of(reader, lambda source: named(source, name).contents or named(source, "data").contents)
 
 
 def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> list[Definition]:

@@ -8,7 +8,7 @@ from typing import Any
 from devtrace.recording.columns import sites
 from devtrace.runtime.tracebacks import codes_in
 from devtrace.source.defuse import path_of
-from devtrace.source.matching import called_name, calls_in, match_code
+from devtrace.source.matching import called_name, calls_in, match_code, variable
 from devtrace.source.parsing import Source, Span, kept_with_source
 
 
@@ -57,8 +57,11 @@ def _add_call(found: NamedCode, call: ast.Call, name: str) -> None:
 def _add_assignment(found: NamedCode, node: ast.Assign, name: str) -> None:
     for target in node.targets:
         match target:
-            case ast.Attribute(attr=attribute) if attribute == name and match_code("None", node.value) is None:
+            case ast.Attribute(value=owner, attr=attribute) if (
+                attribute == name and match_code("None", node.value) is None
+            ):
                 found.attributes.append(node.value)
+                found.contents.extend([node.value] if name == "data" and variable(owner) else [])  # of any parameter
             case ast.Attribute(value=ast.Attribute(attr=attribute), attr="data") if attribute == name:
                 found.contents.append(node.value)
             case ast.Subscript(slice=ast.Constant(value=key)) if str(key) == name:
