@@ -11,15 +11,15 @@ from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.names import elements, wholes
 from devtrace.explaining.reading.reader import MOST_ITEMS, Reader
 from devtrace.explaining.reading.returned_calls import given_to, one_of, put_under, stored_in
-from devtrace.explaining.reading.values import Activation, Definition, KnownValue, Several, TensorValue, Value
+from devtrace.explaining.reading.values import Activation, Definition, KnownValue, Several, TensorValue, Value, item_of
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import device_of, is_tensor
 from devtrace.source.comprehension_iteration import turns
 from devtrace.source.defuse import statements, targets
-from devtrace.source.matching import called_name, listed, operands
+from devtrace.source.matching import called_name, listed, match_code, operands
 from devtrace.source.safe_values import MISSING, item, truth
-from devtrace.source.vocabulary import OPERATORS, torch_name
+from devtrace.source.vocabulary import OPERATORS, hands_on, torch_name
 
 
 def read_constant(reader: Reader, node: ast.Constant, activation: Activation) -> Value | None:
@@ -184,8 +184,9 @@ def _entry(made: ast.AST, key: Any) -> list[ast.expr]:
         case ast.Dict(keys=names, values=values):
             entries = zip(names, values, strict=True)
             return [value for name, value in entries if isinstance(name, ast.Constant) and name.value == key]
-        case ast.DictComp(value=value):
-            return [value]
+        case ast.DictComp(value=value, generators=[ast.comprehension(iter=iterated), *_]):
+            whole = match_code("$whole.items()", iterated)
+            return [value, item_of(whole["whole"], key)] if whole and hands_on(value, of_dtypes=True) else [value]
         case ast.List(elts=parts) | ast.Tuple(elts=parts) if type(key) is int and -len(parts) <= key < len(parts):
             return [parts[key]]
         case ast.Call(keywords=words) if called_name(made) == "dict":
