@@ -7,7 +7,7 @@ from typing import Final
 from devtrace.diagnosis.causes import created_without_device, ordered
 from devtrace.diagnosis.causes.ordered import Causes
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Predicate, Verdict
-from devtrace.diagnosis.evidence.moves import move_of, moves_from
+from devtrace.diagnosis.evidence.moves import Move, move_of, moves_from
 from devtrace.diagnosis.evidence.origins import factory_call, is_factory_without, is_like_data, is_of_an_array
 from devtrace.diagnosis.evidence.trace_queries import NOWHERE
 from devtrace.diagnosis.findings import Site
@@ -114,12 +114,16 @@ def weight_is_real(case: MismatchCase) -> Verdict | None:
 
 def cast_skips_complex(case: MismatchCase) -> Verdict | None:
     """Its module was cast by `model.double()`, which casts floating-point tensors alone."""
-    real, owner = REAL.get(case.expected_trait, ""), case.ownership
-    if case.odd_trait not in REAL or not real or owner is None:
+    real = replace(case.mismatch, expected_trait=REAL.get(case.expected_trait, ""))
+    owner = replace(case, mismatch=real).ownership
+    if owner is None or owner.last_move is None or owner.is_newer_than_the_move:
         return None
-    beside = replace(case, mismatch=replace(case.mismatch, expected_trait=real)).ownership
-    move = beside.last_move if beside is not None and not beside.is_newer_than_the_move else None
-    return Verdict("never-moved", case.born, owner.name, move=move) if move is not None else None
+    is_skipped = _skips_complex(case, owner.last_move)
+    return Verdict("never-moved", case.born, owner.name, move=owner.last_move) if is_skipped else None
+
+
+def _skips_complex(case: MismatchCase, move: Move) -> bool:
+    return case.odd_trait in REAL and case.queries.trait(move.result) not in REAL
 
 
 def number_became_a_tensor(case: MismatchCase) -> Verdict | None:
@@ -155,8 +159,8 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
             return sentence("numpy-boundary.reason", **where)
         case "python-number":
             return sentence("python-number.reason", **where) if case.mismatch.of != "number" else ""
-        case "never-moved" if case.odd_trait in REAL and (move := case.queries.site(verdict.moved)) is not None:
-            return sentence("never-cast.reason-complex", line=move)
+        case "never-moved" if verdict.move is not None and _skips_complex(case, verdict.move):
+            return sentence("never-cast.reason-complex", line=case.queries.site(verdict.moved))
         case "wrong-device" if case.mismatch.of == "gradients":
             return sentence("wrong-dtype.reason-gradients", **where)
         case "wrong-device" if _was_made_by_default(case) and not case.in_a_replica:

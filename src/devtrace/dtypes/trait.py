@@ -12,7 +12,7 @@ from devtrace.source.vocabulary import JOINS, is_factory
 from devtrace.trace.op_kinds import INDEXED
 
 
-def _says_another(node: ast.expr, scope: Scope, dtype: str) -> bool:
+def _says_another(node: ast.AST, scope: Scope, dtype: str) -> bool:
     call = next(calls_in(node), None)
     if call is None:
         return False

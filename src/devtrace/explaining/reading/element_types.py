@@ -51,12 +51,10 @@ def of_result(name: str, inputs: list[TensorValue], node: ast.AST, source: Sourc
         return torch.bool
     if plain in GIVES_INDEXES:
         return torch.int64
-    in_one_dimension = plain.removeprefix("fft_").rstrip("2n")
-    is_complex, is_real = in_one_dimension in GIVES_COMPLEX, in_one_dimension in GIVES_REAL
-    if is_complex or is_real:
-        kind = inputs[0].dtype
-        is_known = kind is not None and (kind.is_floating_point or kind.is_complex)
-        return (kind.to_complex() if is_complex else kind.to_real()) if is_known else None
+    if (part := plain.removeprefix("fft_").rstrip("2n")) in GIVES_COMPLEX | GIVES_REAL:
+        kind = inputs[0].dtype or torch.int64
+        is_known = kind.is_floating_point or kind.is_complex
+        return (kind.to_complex() if part in GIVES_COMPLEX else kind.to_real()) if is_known else None
     if plain in LED_BY_FIRST or plain in VIEWS or plain in COPIES or plain in PARTS or short != plain:
         return inputs[0].dtype
     known = [each.dtype for each in inputs if each.dtype is not None]

@@ -24,10 +24,7 @@ class NamedCode:
 
 @kept_with_source
 def named(source: Source, name: str) -> NamedCode:
-    """Return the calls of a name in a file, `x.name = value`, `{"name": value}` and `x.name.data = value`.
-
-    Only what mentions it is walked.
-    """
+    """Return the calls of a name in a file, and what that gives it as an attribute, its data or an entry."""
     found = NamedCode()
     for node in ast.walk(ast.Module(source.mentioning(name), [])):
         if isinstance(node, ast.Call):
@@ -57,12 +54,10 @@ def _add_call(found: NamedCode, call: ast.Call, name: str) -> None:
 def _add_assignment(found: NamedCode, node: ast.Assign, name: str) -> None:
     for target in node.targets:
         match target:
-            case ast.Attribute(value=owner, attr=attribute) if (
-                attribute == name and match_code("None", node.value) is None
-            ):
+            case ast.Attribute(value=owner, attr=each) if each == name and match_code("None", node.value) is None:
                 found.attributes.append(node.value)
                 found.contents.extend([node.value] if name == "data" and variable(owner) else [])  # of any parameter
-            case ast.Attribute(value=ast.Attribute(attr=attribute), attr="data") if attribute == name:
+            case ast.Attribute(value=ast.Attribute(attr=each), attr="data") if each == name:
                 found.contents.append(node.value)
             case ast.Subscript(slice=ast.Constant(value=key)) if str(key) == name:
                 found.entries.append(node.value)
