@@ -7,7 +7,7 @@ from typing import Final
 from devtrace.diagnosis.causes import created_without_device, ordered
 from devtrace.diagnosis.causes.ordered import Causes
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Predicate, Verdict
-from devtrace.diagnosis.evidence.moves import Move, move_of, moves_from
+from devtrace.diagnosis.evidence.moves import move_of, moves_from
 from devtrace.diagnosis.evidence.origins import factory_call, is_factory_without, is_like_data, is_of_an_array
 from devtrace.diagnosis.evidence.trace_queries import NOWHERE
 from devtrace.diagnosis.findings import Site
@@ -114,16 +114,11 @@ def weight_is_real(case: MismatchCase) -> Verdict | None:
 
 def cast_skips_complex(case: MismatchCase) -> Verdict | None:
     """Its module was cast by `model.double()`, which casts floating-point tensors alone."""
-    real = replace(case.mismatch, expected_trait=REAL.get(case.expected_trait, ""))
-    owner = replace(case, mismatch=real).ownership
-    if owner is None or owner.last_move is None or owner.is_newer_than_the_move:
+    real = REAL.get(case.expected_trait, "") if case.odd_trait in REAL else ""
+    owner = replace(case, mismatch=replace(case.mismatch, expected_trait=real)).ownership
+    if not real or owner is None or owner.last_move is None or owner.is_newer_than_the_move:
         return None
-    is_skipped = _skips_complex(case, owner.last_move)
-    return Verdict("never-moved", case.born, owner.name, move=owner.last_move) if is_skipped else None
-
-
-def _skips_complex(case: MismatchCase, move: Move) -> bool:
-    return case.odd_trait in REAL and case.queries.trait(move.result) not in REAL
+    return Verdict("never-moved", case.born, owner.name, move=owner.last_move)
 
 
 def number_became_a_tensor(case: MismatchCase) -> Verdict | None:
@@ -151,7 +146,7 @@ def another_dtype_was_computed(case: MismatchCase) -> Verdict | None:
 
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:
-    where = {"odd": case.odd_trait, "expected": case.expected_trait}
+    queries, where = case.queries, {"odd": case.odd_trait, "expected": case.expected_trait}
     match verdict.kind:
         case "autocast-off":
             return _of_autocast(case)
@@ -159,8 +154,8 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
             return sentence("numpy-boundary.reason", **where)
         case "python-number":
             return sentence("python-number.reason", **where) if case.mismatch.of != "number" else ""
-        case "never-moved" if verdict.move is not None and _skips_complex(case, verdict.move):
-            return sentence("never-cast.reason-complex", line=case.queries.site(verdict.moved))
+        case "never-moved" if (move := verdict.move) and queries.trait(move.result) == REAL.get(case.expected_trait):
+            return sentence("never-cast.reason-complex", line=queries.site(move.site))
         case "wrong-device" if case.mismatch.of == "gradients":
             return sentence("wrong-dtype.reason-gradients", **where)
         case "wrong-device" if _was_made_by_default(case) and not case.in_a_replica:

@@ -221,8 +221,7 @@ def _of_the_model(
     if not rest and all(queries.trace.tensors.raw("role", queries.base(row)) == "buffer" for row in owned):
         return ""  # of a loss: class weights
     if len(theirs) > 1:
-        given_to_it = {queries.trait(row) for row in rows if row not in owned}
-        return min(theirs, key=lambda dtype: (rest[dtype], dtype in given_to_it))
+        return min(theirs, key=lambda dtype: (rest[dtype], dtype in map(queries.trait, set(rows) - set(owned))))
     was_cast = any(queries.trait(move.source) == given[0] for move in moves_of(queries, owned))  # it is meant so
     both = [REAL.get(dtype, dtype) if theirs[0] in REAL else dtype for dtype in (given[0], theirs[0])]
     is_missed = rest[both[0]] > rest[both[1]] and not was_cast

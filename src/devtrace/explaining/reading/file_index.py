@@ -44,9 +44,8 @@ def _add_call(found: NamedCode, call: ast.Call, name: str) -> None:
     wrapped = path_of(call.args[0]).rpartition(".")[2] if called == "partial" and call.args else ""
     if name in (called, wrapped):
         found.calls.append(call)
-    if called == "swap_tensors" and len(call.args) == 2:
-        swapped = zip(call.args, reversed(call.args), strict=True)
-        found.contents.extend(other for each, other in swapped if getattr(each, "attr", "") == name)
+    swapped = zip(call.args, call.args[::-1], strict=True) if called == "swap_tensors" else ()
+    found.contents.extend(other for each, other in swapped if getattr(each, "attr", "") == name)
     if called == "dict":
         found.entries.extend(word.value for word in call.keywords if word.arg == name)
 
