@@ -1,6 +1,7 @@
 """Causes that only a dtype has: numpy's float64, a number, a target, a region of autocast that was left."""
 
 import ast
+from dataclasses import replace
 from typing import Final
 
 from devtrace.diagnosis.causes import created_without_device, ordered
@@ -12,7 +13,7 @@ from devtrace.diagnosis.evidence.trace_queries import NOWHERE
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import CASTS
 from devtrace.dtypes import autocast_regions
-from devtrace.source.element_types import COLLECTS
+from devtrace.source.element_types import COLLECTS, REAL
 from devtrace.source.matching import calls_in
 from devtrace.trace.ids import TensorId
 from devtrace.words.catalogue import sentence
@@ -111,6 +112,15 @@ def weight_is_real(case: MismatchCase) -> Verdict | None:
     return Verdict("created-without-device", born, case.name) if is_made else None
 
 
+def cast_skips_complex(case: MismatchCase) -> Verdict | None:
+    """Its module was cast by `model.double()`, which casts floating-point tensors alone."""
+    real = REAL.get(case.expected_trait, "") if case.odd_trait in REAL else ""
+    owner = replace(case, mismatch=replace(case.mismatch, expected_trait=real)).ownership
+    if not real or owner is None or owner.last_move is None or owner.is_newer_than_the_move:
+        return None
+    return Verdict("never-moved", case.born, owner.name, move=owner.last_move)
+
+
 def number_became_a_tensor(case: MismatchCase) -> Verdict | None:
     call = factory_call(case.queries.source_node(case.queries.born(case.origin.row))) if case.origin.op >= 0 else None
     if call is None or case.origin.arrival not in ("given", "made") or case.queries.dims[case.origin.row] != 0:
@@ -136,7 +146,7 @@ def another_dtype_was_computed(case: MismatchCase) -> Verdict | None:
 
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:
-    where = {"odd": case.odd_trait, "expected": case.expected_trait}
+    queries, where = case.queries, {"odd": case.odd_trait, "expected": case.expected_trait}
     match verdict.kind:
         case "autocast-off":
             return _of_autocast(case)
@@ -144,6 +154,8 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
             return sentence("numpy-boundary.reason", **where)
         case "python-number":
             return sentence("python-number.reason", **where) if case.mismatch.of != "number" else ""
+        case "never-moved" if (move := verdict.move) and queries.trait(move.result) == REAL.get(case.expected_trait):
+            return sentence("never-cast.reason-complex", line=queries.site(move.site))
         case "wrong-device" if case.mismatch.of == "gradients":
             return sentence("wrong-dtype.reason-gradients", **where)
         case "wrong-device" if _was_made_by_default(case) and not case.in_a_replica:
@@ -174,6 +186,7 @@ PREDICATES: Final[tuple[Predicate, ...]] = (
     region_was_left,
     default_dtype_was_set,
     array_was_float64,
+    cast_skips_complex,
     weight_is_real,
     *ordered.KEPT,
     model_was_cast_later,

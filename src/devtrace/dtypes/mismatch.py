@@ -17,7 +17,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.dtypes import autocast_regions
 from devtrace.dtypes.sentences import DtypeError, dtype_error
 from devtrace.source import kinds
-from devtrace.source.element_types import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS, TAKES_ONE, is_cast, is_floating
+from devtrace.source.element_types import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS, REAL, TAKES_ONE, is_cast, is_floating
 from devtrace.source.matching import called_name, is_path, keyword, operands
 from devtrace.source.object_walk import parameters_of, registered
 from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
@@ -221,9 +221,10 @@ def _of_the_model(
     if not rest and all(queries.trace.tensors.raw("role", queries.base(row)) == "buffer" for row in owned):
         return ""  # of a loss: class weights
     if len(theirs) > 1:
-        return min(theirs, key=lambda dtype: rest[dtype])
+        return min(theirs, key=lambda dtype: (rest[dtype], dtype in map(queries.trait, set(rows) - set(owned))))
     was_cast = any(queries.trait(move.source) == given[0] for move in moves_of(queries, owned))  # it is meant so
-    is_missed = rest[given[0]] > rest[theirs[0]] and not was_cast
+    both = [REAL.get(dtype, dtype) if theirs[0] in REAL else dtype for dtype in (given[0], theirs[0])]
+    is_missed = rest[both[0]] > rest[both[1]] and not was_cast
     asked = [row for row in rows if row not in owned and queries.trait(row) == given[0]]
     is_left = theirs[0] == DEFAULT and _is_left_among_models(queries, moment, owned, asked, rest)
     return theirs[0] if is_missed or is_left else given[0]

@@ -10,6 +10,8 @@ CASTS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Methods that cast, with the dtype that they cast to; modules have those for floating-point numbers."""
 DEFAULT: Final = "float32"
+REAL: Final[Mapping[str, str]] = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+"""Dtype of the real parts of a complex one: `model.double()` casts floating-point tensors, and no complex ones."""
 NORMS: Final = tuple(
     f"aten.{name}" for name in ("native_layer_norm", "native_group_norm", "native_batch_norm", "_fused_rms_norm")
 )
@@ -38,6 +40,9 @@ GIVES_INDEXES: Final = frozenset((
     "argmax", "argmin", "argsort", "bincount", "bucketize", "count_nonzero", "multinomial", "nonzero", "one_hot",
     "randint", "randperm", "searchsorted", "tril_indices", "triu_indices",
 ))  # fmt: skip
+GIVES_COMPLEX: Final = frozenset(("complex", "fft", "ifft", "polar", "rfft", "stft", "view_as_complex"))
+GIVES_REAL: Final = frozenset(("abs", "angle", "hfft", "imag", "irfft", "istft", "real", "view_as_real"))
+"""Ops whose result has complex or real numbers, of the precision of their input; so those in 2 or n dimensions."""
 COMPUTES_FLOATS: Final = frozenset((
     "cos", "div", "exp", "log", "log2", "log_softmax", "mean", "reciprocal", "rsqrt", "sigmoid", "sin", "softmax",
     "sqrt", "std", "tanh", "true_divide", "var",

@@ -32,7 +32,7 @@ class Trait(NamedTuple):
     goes_through_modules: Callable[[str], bool]  # whether a module's move takes along all that have a value
     is_plain: Callable[[str], bool]  # whether nothing need have moved what has a value, and code can write it out
     literal: Callable[[Source, str], str]  # how a source writes a value that no variable names: `"cuda"`
-    excludes: Callable[[ast.expr, Scope, str], bool]  # whether a call itself says that its result has another value
+    excludes: Callable[[ast.AST, Scope, str], bool]  # whether a call itself says that its result has another value
 
     def is_word(self, node: ast.expr) -> bool:
         """Return whether code says by itself that it is one: `device`, `self.dev`, `torch.device("cuda")`."""

@@ -75,6 +75,8 @@ def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     is_inner = value is not given["value"]
     anchor, here = Anchor(found.code, value, "at", frame_at(case, born)), devices.at(case, born, value)
     owner = devices.of_owner(case, given["owner"], found.code) if not is_made else ""
+    if given["part"] == "data":  # of `layer.weight.data = x` the owner is a tensor
+        owner = f"{found.code.text(given['owner'])}.{case.queries.by.name}"
     own = [owner, here] if is_inner else [here, owner]
     device = next(filter(None, [devices.of_earlier_cell(case, verdict, found), *own]), "")
     proposal = Proposal(anchor, Within((value,)), device, given="" if is_inner else f"{target} = ")

@@ -32,7 +32,8 @@ def move_beside_neighbour(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]
     row, call = case.moment.row(name.last.value), found.code.method_call(found.node)
     if not frame.is_there or row is None or verdict.move is None or not is_assignable(name):
         return
-    if not isinstance(found.statement, ast.Assign) or not call:
+    gives_another = case.queries.by.excludes(found.node, frame.scope(), case.expected_trait)
+    if not isinstance(found.statement, ast.Assign) or not call or gives_another:
         return
     if found.function is not frame.function:
         anchor, path = Anchor(found.code, found.statement, "below"), _path_in_method(case, name, found)

@@ -131,7 +131,8 @@ def birth_by_name(case: MismatchCase, names: Iterable[AccessPath]) -> Site | Non
             return given.code.site_of(given.statement)
         bound = case.binding_of(name, unmoved=True) if step.kind != "attribute" else None
         value = values_given(bound[0].source, bound[1]).get(name.texts[0]) if bound is not None else None
-        if bound is not None and not isinstance(value, ast.Subscript | ast.DictComp):
+        is_layer = bound is not None and isinstance(bound[1], ast.For) and any(name.modules())  # a loop makes none
+        if bound is not None and not is_layer and not isinstance(value, ast.Subscript | ast.DictComp):
             return bound[0].code.site_of(bound[1])
     return None
 

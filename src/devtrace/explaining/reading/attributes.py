@@ -26,6 +26,7 @@ from devtrace.explaining.reading.returned_calls import (
 )
 from devtrace.explaining.reading.values import Activation, Bound, Definition, KnownValue, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
+from devtrace.recording.columns.process_history import history
 from devtrace.recording.context.module_tree import class_attribute, class_name, is_module
 from devtrace.runtime.quiet import gradient_of
 from devtrace.source.defuse import bindings, moves_itself, statements, targets
@@ -116,6 +117,8 @@ def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activati
     if node.attr == "grad" and owner.live is not None:
         gradient = gradient_of(owner.live)
         return reader.value(gradient) if gradient is not None else None
+    if node.attr == "data":
+        return owner
     kind = COMPUTE if node.attr == "grad" else VIEW
     is_field = not hasattr(torch.Tensor, node.attr)  # of what torch returned in one: `torch.linalg.qr(x).Q`
     return reader.derived(node.attr, kind, node, activation, [owner]) if node.attr in PARTS or is_field else None
@@ -156,6 +159,8 @@ def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> I
     yield from _of_frames(reader, owner, name)
     if not is_module(owner):
         yield from one_of(reader, lambda source: named(source, name).attributes)
+    elif history.modules.registered(owner, name) is not None:  # it is known by its stamp, unless its data is new
+        yield from one_of(reader, lambda source: named(source, name).contents or named(source, "data").contents)
 
 
 def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> list[Definition]:

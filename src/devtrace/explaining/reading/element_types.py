@@ -8,16 +8,7 @@ import torch
 
 from devtrace.explaining.reading.values import KnownValue, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE
-from devtrace.source.element_types import (
-    CASTS,
-    COMPUTES_FLOATS,
-    FILLED_BY,
-    GIVES_BOOL,
-    GIVES_INDEXES,
-    LED_BY_FIRST,
-    PRODUCTS,
-    TAKES_ONE,
-)
+from devtrace.source import element_types as names
 from devtrace.source.matching import nodes_of
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import COPIES, LIKE_DATA, MAKES, MAKES_ON_HOST, PARTS, VIEWS
@@ -48,20 +39,25 @@ def of_result(name: str, inputs: list[TensorValue], node: ast.AST, source: Sourc
     """Return the dtype of an op's result."""
     short = name.removeprefix("aten.").removeprefix("Tensor.").partition(".")[0]
     plain = short.rstrip("_")
-    if plain in GIVES_BOOL:
+    if plain in names.GIVES_BOOL:
         return torch.bool
-    if plain in GIVES_INDEXES:
+    if plain in names.GIVES_INDEXES:
         return torch.int64
-    if plain in LED_BY_FIRST or plain in VIEWS or plain in COPIES or plain in PARTS or short != plain:
+    if (part := plain.removeprefix("fft_").rstrip("2n")) in names.GIVES_COMPLEX | names.GIVES_REAL:
+        kind = inputs[0].dtype or torch.int64
+        is_known = kind.is_floating_point or kind.is_complex
+        return (kind.to_complex() if part in names.GIVES_COMPLEX else kind.to_real()) if is_known else None
+    if plain in names.LED_BY_FIRST or plain in VIEWS or plain in COPIES or plain in PARTS or short != plain:
         return inputs[0].dtype
     known = [each.dtype for each in inputs if each.dtype is not None]
-    if len(known) < len(inputs) or (has_autocast(source) and (f"aten.{plain}." in TAKES_ONE or plain in PRODUCTS)):
+    takes_one = plain in names.PRODUCTS or f"aten.{plain}." in names.TAKES_ONE
+    if len(known) < len(inputs) or (takes_one and has_autocast(source)):
         return None
     large = [each.dtype for each in inputs if each.dims > 0 and each.dtype is not None]
     kind = reduce(torch.promote_types, large or known)  # a number without dimensions promotes to its kind alone
     if kind.is_floating_point or kind.is_complex:
         return kind
-    if plain in COMPUTES_FLOATS:
+    if plain in names.COMPUTES_FLOATS:
         return torch.get_default_dtype()
     return None if any(type(each.value) is float for each in nodes_of(ast.Constant, node)) else kind
 
@@ -80,9 +76,9 @@ def of_module(module: Any, own: torch.dtype, inputs: list[TensorValue], source: 
 
 def of_factory(name: str, given: list[ast.expr], values: list[Value | None]) -> torch.dtype | None:
     """Return the dtype of a factory's result without `dtype=`."""
-    if name in GIVES_INDEXES:
+    if name in names.GIVES_INDEXES:
         return torch.int64
-    if name in FILLED_BY or name == "tensor" or name in LIKE_DATA - {"rand", "randn"}:
+    if name in names.FILLED_BY or name == "tensor" or name in LIKE_DATA - {"rand", "randn"}:
         return _of_numbers(name, given, values)
     return torch.get_default_dtype() if name in MAKES and name not in MAKES_ON_HOST else None
 
@@ -95,7 +91,7 @@ def _of_numbers(name: str, given: list[ast.expr], values: list[Value | None]) ->
         if isinstance(value, TensorValue):
             return value.dtype
         if isinstance(value, KnownValue) and hasattr(type(value.value), "__array_interface__"):
-            return _of_torch(str(getattr(value.value, "dtype", "")))
+            return getattr(torch, str(getattr(value.value, "dtype", "")), None)
     numbers = [_number(*pair) for pair in data]
     if any(each is float for each in numbers):
         return torch.get_default_dtype()
@@ -117,11 +113,6 @@ def _number(node: ast.expr, value: Value | None) -> type | None:
     return type(listed) if type(listed) in (int, float, bool) else None
 
 
-def _of_torch(name: str) -> torch.dtype | None:
-    found = getattr(torch, name, None)
-    return found if isinstance(found, torch.dtype) else None
-
-
 def cast_to(name: str, asked: list[Value | None]) -> torch.dtype | None:
     """Return the dtype that a method casts to, by its name (`half`) or by an argument; None for one that only moves."""
-    return _of_torch(CASTS.get(name, "")) or next(filter(None, map(named, asked)), None)
+    return getattr(torch, names.CASTS.get(name, ""), None) or next(filter(None, map(named, asked)), None)

@@ -17,9 +17,9 @@ from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import device_of, is_tensor
 from devtrace.source.comprehension_iteration import turns
 from devtrace.source.defuse import statements, targets
-from devtrace.source.matching import called_name, listed, operands
+from devtrace.source.matching import called_name, listed, match_code, operands
 from devtrace.source.safe_values import MISSING, item, truth
-from devtrace.source.vocabulary import OPERATORS, torch_name
+from devtrace.source.vocabulary import OPERATORS, hands_on, torch_name
 
 
 def read_constant(reader: Reader, node: ast.Constant, activation: Activation) -> Value | None:
@@ -186,8 +186,9 @@ def _entry(made: ast.AST, key: Any) -> list[ast.expr]:
         case ast.Dict(keys=names, values=values):
             entries = zip(names, values, strict=True)
             return [value for name, value in entries if isinstance(name, ast.Constant) and name.value == key]
-        case ast.DictComp(value=value):
-            return [value]
+        case ast.DictComp(value=value, generators=[ast.comprehension(iter=iterated), *_]):
+            whole = match_code("$whole.items()", iterated)
+            return [value, item_of(whole["whole"], key)] if whole and hands_on(value, of_dtypes=True) else [value]
         case ast.List(elts=parts) | ast.Tuple(elts=parts) if type(key) is int and -len(parts) <= key < len(parts):
             return [parts[key]]
         case ast.Call(keywords=words) if called_name(made) == "dict":

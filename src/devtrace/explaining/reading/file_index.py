@@ -8,7 +8,7 @@ from typing import Any
 from devtrace.recording.columns import sites
 from devtrace.runtime.tracebacks import codes_in
 from devtrace.source.defuse import path_of
-from devtrace.source.matching import called_name, calls_in, match_code
+from devtrace.source.matching import called_name, calls_in, match_code, variable
 from devtrace.source.parsing import Source, Span, kept_with_source
 
 
@@ -19,11 +19,12 @@ class NamedCode:
     calls: list[ast.Call] = field(default_factory=list)
     attributes: list[ast.expr] = field(default_factory=list)
     entries: list[ast.expr] = field(default_factory=list)
+    contents: list[ast.expr] = field(default_factory=list)
 
 
 @kept_with_source
 def named(source: Source, name: str) -> NamedCode:
-    """Return the calls of a name in a file, `x.name = value` and `{"name": value}`: only what mentions it is walked."""
+    """Return the calls of a name in a file, and what that gives it as an attribute, its data or an entry."""
     found = NamedCode()
     for node in ast.walk(ast.Module(source.mentioning(name), [])):
         if isinstance(node, ast.Call):
@@ -43,6 +44,8 @@ def _add_call(found: NamedCode, call: ast.Call, name: str) -> None:
     wrapped = path_of(call.args[0]).rpartition(".")[2] if called == "partial" and call.args else ""
     if name in (called, wrapped):
         found.calls.append(call)
+    swapped = zip(call.args, call.args[::-1], strict=True) if called == "swap_tensors" else ()
+    found.contents.extend(other for each, other in swapped if getattr(each, "attr", "") == name)
     if called == "dict":
         found.entries.extend(word.value for word in call.keywords if word.arg == name)
 
@@ -50,8 +53,11 @@ def _add_call(found: NamedCode, call: ast.Call, name: str) -> None:
 def _add_assignment(found: NamedCode, node: ast.Assign, name: str) -> None:
     for target in node.targets:
         match target:
-            case ast.Attribute(attr=attribute) if attribute == name and match_code("None", node.value) is None:
+            case ast.Attribute(value=owner, attr=each) if each == name and match_code("None", node.value) is None:
                 found.attributes.append(node.value)
+                found.contents.extend([node.value] if name == "data" and variable(owner) else [])  # of any parameter
+            case ast.Attribute(value=ast.Attribute(attr=each), attr="data") if each == name:
+                found.contents.append(node.value)
             case ast.Subscript(slice=ast.Constant(value=key)) if str(key) == name:
                 found.entries.append(node.value)
 

@@ -236,7 +236,8 @@ def _element(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
     elif isinstance(value, Several):
         items = value.items
     found = [part for item in items if (part := reader.part(item, position, iterated, activation)) is not None]
-    kinds = {(each.device, each.dtype) for each in found if isinstance(each, TensorValue)}
+    tensors = [each for each in found if isinstance(each, TensorValue)]
+    kinds = {(each.device, each.dtype or (reader.of_dtypes and each.op and each.op.site)) for each in tensors}
     return found[0] if found and len(kinds) < 2 else None
 
 
