@@ -16,7 +16,7 @@ from devtrace.diagnosis.evidence.lent_modules import Hook
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.missed_moves import Ownership, PassingMove, find_ownership, find_passing_move
 from devtrace.diagnosis.evidence.moves import Move, move_of
-from devtrace.diagnosis.evidence.origins import Origin, find_origin
+from devtrace.diagnosis.evidence.origins import Origin, factory_call, find_origin
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
@@ -188,9 +188,10 @@ def passed_by(cause: CauseSlug, case: MismatchCase, passing: PassingMove) -> Ver
 def move_of_its_parameter(case: MismatchCase, name: AccessPath) -> Move | None:
     """Return the move of an optimizer state's parameter after the state was made.
 
-    State without a recorded birth may be younger than the move, unless the source tells.
+    State without a recorded birth may be younger than the move, unless the source tells: a factory's call does not.
     """
-    if case.birth < 0 and not case.queries.evidence.saw_ops:
+    is_read = not case.queries.evidence.saw_ops and case.queries.certainty(case.row) != "seen"
+    if is_read and (case.birth < 0 or factory_call(case.queries.source_node(case.born)) is not None):
         return None
     parameter = next((reference.key for reference in name.references if reference.kind == "state"), None)
     row = case.moment.row(parameter)
