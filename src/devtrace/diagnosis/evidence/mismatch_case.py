@@ -22,6 +22,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import MOVES, CauseSlug, Certainty
 from devtrace.source.matching import called_names
+from devtrace.source.safe_values import classes_of, full_name_of
 from devtrace.source.vocabulary import MAKES
 from devtrace.trace.ids import NO_SITE, NO_TENSOR, SiteId, TensorId
 from devtrace.words.catalogue import sentence
@@ -106,6 +107,13 @@ class MismatchCase(Subject):
         """
         found = [replace(self, row=row, names=names, roots={}) for row, names in self.roots.items()]
         return [each for each in found if each.ownership is None or each.ownership.sent_away is None]
+
+    def object_of_method(self, found: SourceNode) -> object:
+        """Return the object whose method code is in, if variables lead to one; of a method that has returned."""
+        method = found.code.site.function.partition(".<locals>.<")[0]  # `<genexpr>` is a part of it
+        kinds = ((each, classes_of(type(each))) for each in self.moment.walk.objects)
+        name = method.rpartition(".")[0]
+        return next((each for each, of in kinds if name in {full_name_of(kind)[1] for kind in of}), None)
 
     def hooked(self) -> Iterator[tuple[AccessPath, AccessPath, Hook]]:
         """Yield the names of the odd tensor and its sources, each with a module around it that has a hook."""

@@ -11,6 +11,7 @@ A frame that runs the code knows it itself: `FailingFrame.device_code`, `.device
 import ast
 
 from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.origins import near_ops, taken_by, trait_argument
 from devtrace.diagnosis.evidence.source_text import newest_first
@@ -20,10 +21,10 @@ from devtrace.source import kinds
 from devtrace.source.defuse import binds
 from devtrace.source.kinds import names_trait
 from devtrace.source.live_objects import CellText
-from devtrace.source.matching import assigned_names, chain, names_in, variable
+from devtrace.source.matching import assigned_names, called_name, calls_in, chain, names_in, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import NamedFunction, own_name, parameters
-from devtrace.source.safe_values import Scope, classes_of, evaluate, full_name_of
+from devtrace.source.safe_values import Scope, evaluate
 from devtrace.trace.ids import OpId, SiteId
 
 
@@ -82,13 +83,10 @@ def at(case: MismatchCase, site: SiteId, call: ast.AST) -> str:
 
 def _of_self(case: MismatchCase, found: SourceNode, function: NamedFunction) -> str:
     """Return `self.device`, if the method has returned but its object is there and has the attribute."""
-    method = found.code.site.function.partition(".<locals>.<")[0]  # `<genexpr>` is a part of it
-    class_name = method.rpartition(".")[0]
     own = own_name(found.source, function)
-    if not class_name or not own or function.name == "__init__":
+    if not own or function.name == "__init__":
         return ""
-    classes = ((each, classes_of(type(each))) for each in case.moment.walk.objects)
-    value = next((each for each, of in classes if class_name in {full_name_of(kind)[1] for kind in of}), None)
+    value = case.object_of_method(found)
     attribute = next((f"{own}.{key}" for key, _ in kinds.attributes_that_name(case.expected_trait, value)), "")
     is_there = kinds.is_module(value) and case.moment.trait_of(value) == case.expected_trait
     return attribute or (f"next({own}.parameters()).{case.queries.by.name}" if is_there else "")
@@ -112,4 +110,18 @@ def _of_parameter(case: MismatchCase, function: NamedFunction) -> str:
             return taken.code.text(given)
         if is_there and given is None and name in kept:
             return f"{name}.{queries.by.name}"
+    return ""
+
+
+def of_argument(case: MismatchCase, found: SourceNode) -> str:
+    """Return `x.device` of a parameter for which the only call by a function that still runs gave such a tensor."""
+    function = found.source.function(found.node)
+    own, assigned = own_name(found.source, found.node), assigned_names(function or found.node)
+    names = [name for name in parameters(function) if name != own] if function is not None else []
+    for frame in FailingFrame.all_of(case.moment, case.expected_trait) if names else ():
+        calls = [call for call in calls_in(frame.body) if called_name(call) == getattr(function, "name", "")]
+        given = dict(zip(names, calls[0].args, strict=False)) if len(calls) == 1 else {}
+        values = ((name, evaluate(each, frame.scope())) for name, each in given.items() if name not in assigned)
+        if device := next(filter(None, (frame.device_of(*each) for each in values)), ""):
+            return device
     return ""

@@ -23,7 +23,7 @@ def pass_device_to_factory(case: MismatchCase, verdict: Verdict) -> Iterator[Fix
     call = _factory_call(found, by)
     if call is None:
         return
-    device = devices.at(case, site, call)
+    device = devices.at(case, site, call) or devices.of_argument(case, found)
     if not device and case.expected_trait and by.is_plain(case.expected_trait):
         device = by.literal(found.source, case.expected_trait)
     if not device:

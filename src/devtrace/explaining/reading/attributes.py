@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from devtrace.explaining.reading.argument_sources import of_only_call_of
+from devtrace.explaining.reading.argument_sources import argument, of_only_call_of, put_in_place
 from devtrace.explaining.reading.file_index import named
-from devtrace.explaining.reading.names import of_module, run_of_file
+from devtrace.explaining.reading.names import of_module, run_of_file, wholes
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.returned_calls import (
     CACHED,
@@ -31,7 +31,7 @@ from devtrace.source.defuse import bindings, moves_itself, statements, targets
 from devtrace.source.matching import alone, called_name, calls_in, match_code, may_be_text, nodes_of, owner_of
 from devtrace.source.parsing import FunctionNode
 from devtrace.source.safe_values import MISSING, attribute, class_dict, classes_of, constructor_fields, evaluate
-from devtrace.source.vocabulary import PARTS
+from devtrace.source.vocabulary import PARTS, REPLACES
 
 _GIVES_BY_NAME: Final = frozenset({"setattr", "register_buffer", "register_parameter"})
 _MAY_NOT_RUN: Final = (ast.If, ast.IfExp, ast.BoolOp, ast.ExceptHandler, FunctionNode)
@@ -92,7 +92,7 @@ def read_attribute(reader: Reader, node: ast.Attribute, activation: Activation) 
         return _of_tensor(reader, owner, node, activation)
     if isinstance(owner, Several):  # a new dataclass, by its fields
         return owner.item(node.attr)
-    return member(reader, owner.value, node.attr, activation) if isinstance(owner, KnownValue) else None
+    return member(reader, owner.value, node.attr, activation, node) if isinstance(owner, KnownValue) else None
 
 
 def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activation: Activation) -> Value | None:
@@ -107,15 +107,19 @@ def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activati
     return reader.derived(node.attr, kind, node, activation, [owner]) if node.attr in PARTS else None
 
 
-def member(reader: Reader, owner: Any, name: str, activation: Activation) -> Value | None:
-    """Return an attribute of a live object."""
+def member(
+    reader: Reader, owner: Any, name: str, activation: Activation, node: ast.Attribute | None = None
+) -> Value | None:
+    """Return an attribute of a live object; `node` is its code, if code reads it."""
     if issubclass(type(owner), ModuleType):
         found = vars(owner).get(name, MISSING)
         level = activation.level
         return None if found is MISSING else reader.value(found, lambda: of_module(reader, owner, name, level))
+    if is_module(owner) and (in_place := put_in_place(reader, owner, name)) is not None:
+        return in_place
     value = attribute(owner, name)
     if value is not MISSING and type(value) not in (classmethod, staticmethod):  # as a class itself has them
-        return reader.value(value, lambda: of_class(reader, owner, name, activation))
+        return reader.value(value, lambda: of_class(reader, owner, name, activation, node))
     is_class = issubclass(type(owner), type)
     found = class_attribute(owner if is_class else type(owner), name)
     if type(found) is property and type(found.fget) is FunctionType:
@@ -129,19 +133,36 @@ def member(reader: Reader, owner: Any, name: str, activation: Activation) -> Val
     return None
 
 
-def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> Iterator[Definition]:
+def of_class(
+    reader: Reader, owner: Any, name: str, activation: Activation, node: ast.Attribute | None = None
+) -> Iterator[Definition]:
     """Yield the assignments of an object's attribute: in its classes' methods, then elsewhere."""
+    fields = constructor_fields(type(owner))
+    if name in fields and node is not None:
+        yield from _made_anew(reader, owner, name, node.value, activation)
     for kind in classes_of(owner if issubclass(type(owner), type) else type(owner)):
         yield from _in_methods(reader, kind, owner, name, activation)
         yield from _in_class_body(kind, name, activation)
         yield from _of_factory(reader, kind, owner, name, activation)
-    fields = constructor_fields(type(owner))
     if name in fields:
         own = filter(None, [_file_of(type(owner), activation)])
         yield from of_only_call_of(reader, class_name(type(owner)), name, fields, others=own)
     yield from _of_frames(reader, owner, name)
     if not is_module(owner):
         yield from one_of(reader, lambda source: named(source, name).attributes)
+
+
+def _made_anew(reader: Reader, owner: Any, name: str, node: ast.expr, activation: Activation) -> Iterator[Definition]:
+    """Yield what calls gave a dataclass object that they made of another: `replace(...)` of `batch.to(device)`."""
+    fields = {each: list[str]() for each in REPLACES} | {class_name(type(owner)): constructor_fields(type(owner))}
+    for whole in wholes(reader, node, activation):
+        method, made = class_attribute(type(owner), called_name(whole.node)), [whole]
+        if isinstance(whole.node, ast.Call) and is_theirs(method):  # its object's former value had the same class
+            given = given_by_call(reader, method, [KnownValue(owner)], whole.node, whole.activation)
+            made += results_of(run_of(reader, method, given, whole.activation))
+        for call, run in ((each.node, each.activation) for each in made if called_name(each.node) in fields):
+            if isinstance(call, ast.Call):
+                yield from (Definition(each, (), run) for each in argument(call, name, fields[called_name(call)]))
 
 
 def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> list[Definition]:
