@@ -16,7 +16,7 @@ from devtrace.source.defuse import COMPREHENSIONS, Position, position_in, unpack
 from devtrace.source.matching import assigned_names, called_name, owner_of
 from devtrace.source.object_walk import may_lead
 from devtrace.source.parsing import FunctionNode, Source
-from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict
+from devtrace.source.safe_values import MISSING, Scope, classes_of, evaluate, full_name_of, instance_dict
 from devtrace.source.stand_ins import Frame
 
 MOST_TURNS: Final = 64
@@ -106,13 +106,18 @@ def _gone_through(iterated: ast.expr, scope: Scope) -> Any:
     if owner is None and name in _SAME_ITEMS and given:
         return _gone_through(given[0], scope)
     view = _VIEWS.get(name)
-    whole = evaluate(owner, scope) if owner is not None else MISSING
-    return list(view(whole)) if view is not None and type(whole) is dict else MISSING
+    whole = evaluate(owner, scope) if owner is not None and view is not None else MISSING
+    return list(view(_parts(whole))) if view is not None else MISSING
 
 
 def contents(owner: Any) -> Iterator[Any]:
-    """Yield the elements of a live list, dictionary or container of modules."""
-    if type(owner) in (list, tuple, dict):
-        yield from owner
-    elif type(modules := instance_dict(owner).get("_modules")) is dict:
-        yield from (each for each in modules.values() if each is not None)
+    """Yield the elements of a live list or dictionary, or of a container of modules or parameters."""
+    has_keys = any(full_name_of(kind)[1].endswith(("dict", "Dict")) for kind in classes_of(type(owner)))
+    yield from owner if type(owner) in (list, tuple) else _parts(owner) if has_keys else _parts(owner).values()
+
+
+def _parts(owner: Any) -> dict[Any, Any]:
+    """Return what a dictionary, or a container of modules or parameters, holds by key."""
+    tables: Any = (instance_dict(owner).get(name) for name in ("_modules", "_parameters"))
+    found = owner if type(owner) is dict else next(filter(None, tables), {})
+    return {key: each for key, each in found.items() if each is not None or found is owner}

@@ -44,6 +44,12 @@ def is_trained_leaf(value: object) -> bool:
     return is_tensor(value) and value._needs_gradient and value._is_leaf  # type: ignore[attr-defined]
 
 
+def is_frozen(value: object) -> bool:
+    """Return whether nobody can assign to an object's fields or items: of a tuple, or of a frozen dataclass."""
+    options = [class_dict(kind).get("__dataclass_params__") for kind in classes_of(type(value))]
+    return issubclass(type(value), tuple) or any(getattr(each, "frozen", False) for each in options)
+
+
 def device_named_by(value: object) -> str:
     """Return the device that a generator, a `torch.device` or a text of the user's names; empty for none."""
     kind = type(value)

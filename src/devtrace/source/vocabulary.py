@@ -131,12 +131,14 @@ DEVICE_LISTS: Final = ("device_ids", "DataParallel", "DistributedDataParallel")
 
 # Functions of Python, and methods of its containers.
 
-READ_OF_CLASSES: Final = frozenset(("__call__", "__get__", "__getitem__", "__init__"))
-"""Methods that Python calls by itself, and that are read in the source of a class."""
+READ_OF_CLASSES: Final = frozenset(("__call__", "__dataclass_params__", "__get__", "__getitem__", "__init__"))
+"""Methods that Python calls by itself, and that are read in the source of a class; the options of a dataclass."""
 EXTENDS: Final = frozenset(("append", "extend", "insert"))
 ADDS_AN_ITEM: Final = frozenset(("add", "append", "appendleft", "insert"))
 """The item is what they take last."""
 ADDS: Final = EXTENDS | ADDS_AN_ITEM | {"put", "put_nowait", "setdefault", "update"}
+REPLACES: Final = ("replace", "_replace")
+"""They make another dataclass object, or named tuple, with some fields changed."""
 TAKES_OUT: Final = frozenset(("pop", "popleft", "popitem", "clear", "remove"))
 TAKES_VALUES: Final = frozenset((
     "bool", "complex", "enumerate", "float", "format", "int", "len", "list", "max", "min", "pow", "print", "range",

@@ -4,10 +4,12 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.missed_moves import Ownership
 from devtrace.diagnosis.evidence.moves import move_of
 from devtrace.diagnosis.evidence.origins import device_given
-from devtrace.diagnosis.evidence.trace_queries import META
+from devtrace.diagnosis.evidence.source_text import only_assignment
+from devtrace.diagnosis.evidence.trace_queries import META, NOWHERE
 from devtrace.diagnosis.slugs import Certainty
 from devtrace.source import kinds
 from devtrace.source.matching import match_code
+from devtrace.source.parsing import own_name
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.words.catalogue import sentence
 
@@ -50,21 +52,26 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
     base = case.queries.base
     if not case.begins_so and base(case.origin.row) != base(case.row) and not case.mismatch.is_meant:
         return sentence("wrong-device.reason-stayed", odd=case.odd_trait, expected=case.expected_trait)
-    kept = _attribute_that_stayed(case)
-    if kept:
-        return sentence("wrong-device.reason-attribute", name=kept, odd=case.odd_trait, expected=case.expected_trait)
-    return sentence("wrong-device.reason", odd=case.odd_trait)
+    return _reason_of_attribute(case) or sentence("wrong-device.reason", odd=case.odd_trait)
 
 
-def _attribute_that_stayed(case: MismatchCase) -> str:
-    """Return `self.device`, if a line asks for it and its module is elsewhere: no move changes a plain attribute."""
+def _reason_of_attribute(case: MismatchCase) -> str:
+    """Say which line set `self.device`, if a line asks for that and its module is elsewhere; empty for anything else.
+
+    No move changes a plain attribute.
+    """
     found = case.queries.op_node(case.origin.op)
-    frame = case.moment.frame_of(found.code.site)
-    if frame < 0:
-        return ""
-    asked, scope = device_given(found, case.queries.by), Scope.of(case.moment.frames[frame])
+    frame, asked = case.moment.frame_of(found.code.site), device_given(found, case.queries.by)
+    own = {own_name(found.source, found.node): case.object_of_method(found)}
+    scope = Scope.of(case.moment.frames[frame]) if frame >= 0 else Scope(own, {})
     owned = match_code("$owner.$name", asked)
     owner = evaluate(owned["owner"], scope) if owned is not None else None
     is_elsewhere = kinds.is_module(owner) and case.moment.trait_of(owner) == case.expected_trait
-    is_named = asked is not None and kinds.device_named_by(evaluate(asked, scope)) == case.odd_trait
-    return found.source.segment(asked) if asked is not None and is_elsewhere and is_named else ""
+    if asked is None or owned is None or not is_elsewhere:
+        return ""
+    if kinds.device_named_by(evaluate(asked, scope)) != case.odd_trait:
+        return ""
+    given = only_assignment(case.queries, owner, owned["name"])
+    key = "wrong-device.reason-attribute" if given is NOWHERE else "wrong-device.reason-attribute-of"
+    words = {"name": found.source.segment(asked), "odd": case.odd_trait, "expected": case.expected_trait}
+    return sentence(key, line=given.code.site_of(given.statement), **words)

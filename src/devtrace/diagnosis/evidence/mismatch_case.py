@@ -16,12 +16,13 @@ from devtrace.diagnosis.evidence.lent_modules import Hook
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.missed_moves import Ownership, PassingMove, find_ownership, find_passing_move
 from devtrace.diagnosis.evidence.moves import Move, move_of
-from devtrace.diagnosis.evidence.origins import Origin, find_origin
+from devtrace.diagnosis.evidence.origins import Origin, factory_call, find_origin
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import MOVES, CauseSlug, Certainty
 from devtrace.source.matching import called_names
+from devtrace.source.safe_values import classes_of, full_name_of
 from devtrace.source.vocabulary import MAKES
 from devtrace.trace.ids import NO_SITE, NO_TENSOR, SiteId, TensorId
 from devtrace.words.catalogue import sentence
@@ -107,6 +108,13 @@ class MismatchCase(Subject):
         found = [replace(self, row=row, names=names, roots={}) for row, names in self.roots.items()]
         return [each for each in found if each.ownership is None or each.ownership.sent_away is None]
 
+    def object_of_method(self, found: SourceNode) -> object:
+        """Return the object whose method code is in, if variables lead to one; of a method that has returned."""
+        method = found.code.site.function.partition(".<locals>.<")[0]  # `<genexpr>` is a part of it
+        kinds = ((each, classes_of(type(each))) for each in self.moment.walk.objects)
+        name = method.rpartition(".")[0]
+        return next((each for each, of in kinds if name in {full_name_of(kind)[1] for kind in of}), None)
+
     def hooked(self) -> Iterator[tuple[AccessPath, AccessPath, Hook]]:
         """Yield the names of the odd tensor and its sources, each with a module around it that has a hook."""
         for name in (*self.names, *(name for row in self.origin.path for name in self.moment.names(row))):
@@ -188,9 +196,10 @@ def passed_by(cause: CauseSlug, case: MismatchCase, passing: PassingMove) -> Ver
 def move_of_its_parameter(case: MismatchCase, name: AccessPath) -> Move | None:
     """Return the move of an optimizer state's parameter after the state was made.
 
-    State without a recorded birth may be younger than the move, unless the source tells.
+    State without a recorded birth may be younger than the move, unless the source tells: a factory's call does not.
     """
-    if case.birth < 0 and not case.queries.evidence.saw_ops:
+    is_read = not case.queries.evidence.saw_ops and case.queries.certainty(case.row) != "seen"
+    if is_read and (case.birth < 0 or factory_call(case.queries.source_node(case.born)) is not None):
         return None
     parameter = next((reference.key for reference in name.references if reference.kind == "state"), None)
     row = case.moment.row(parameter)

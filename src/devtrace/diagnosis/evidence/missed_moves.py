@@ -256,9 +256,9 @@ def _was_there_before(subject: Subject, name: AccessPath) -> bool:
 
 
 def _may_be_younger(subject: Subject, move: Move) -> bool:
-    """Return whether a variable of unknown birth may be younger than a move: assigned in a call after it."""
-    site = subject.queries.site(move.site)
-    moved_in = subject.moment.frame_of(site) if subject.birth < 0 else -1
+    """Return whether a variable of unseen birth may be younger than a move: assigned in a call after it."""
+    site, is_seen = subject.queries.site(move.site), subject.queries.certainty(subject.row) == "seen"
+    moved_in = subject.moment.frame_of(site) if subject.birth < 0 or not is_seen else -1
     if site is None or moved_in < 0:
         return False
     bound = filter(None, map(subject.binding_of, subject.names))

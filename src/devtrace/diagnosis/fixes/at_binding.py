@@ -10,6 +10,7 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.source_text import given_in_cells, site_in_cell
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE
 from devtrace.diagnosis.fixes import devices
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, of_binding, that_ran
 from devtrace.diagnosis.fixes.fix import Fix, is_assignable, reads, registering_root, siblings_of_odd_trait
@@ -42,8 +43,8 @@ def move_below_binding(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _moved_with(case: MismatchCase, name: AccessPath, names: list[AccessPath]) -> Iterator[Fix]:
-    for anchor in of_binding(case.frame_of(name), name.references[0].text) if names else ():
-        anchor = _filling(case, name, anchor) or anchor
+    bound = of_binding(case.frame_of(name), name.references[0].text) if names else ()
+    for anchor in filter(None, (_filled(case, name, each) for each in bound)):
         value = getattr(anchor.node, "value", None)
         is_empty = any(match_code(each, value) is not None for each in ("{}", "[]", "dict()", "list()"))
         is_filled_later = names[0].last.kind == "item" and is_empty
@@ -75,20 +76,25 @@ def _is_of_each(anchor: Anchor, name: AccessPath) -> bool:
     return len({type(each) for each in items}) == 1
 
 
-def _filling(case: MismatchCase, name: AccessPath, anchor: Anchor) -> Anchor | None:
-    """Return the later statement of the same block that put the tensor there, itself or by a call.
+def _filled(case: MismatchCase, name: AccessPath, anchor: Anchor) -> Anchor | None:
+    """Return the place, or that below a later call in its block which put the tensor there; None if a branch did.
 
-    `optimizer.load_state_dict(saved)`.
+    `optimizer.load_state_dict(saved)`. One round of a loop may not have what a branch gives another: `state["row"]`.
+    A module can move all the same.
     """
     row, frame, source = case.moment.row(name.last.value), anchor.frame, anchor.code.source
-    born = case.queries.site(case.queries.born(case.queries.base(row))) if row is not None else None
-    if frame is None or born is None:
-        return None
-    for each in only(ast.Expr, that_ran(frame, born)):
-        is_after = source.span(anchor.node).end_line < source.span(each).line < frame.line
-        if is_after and source.parent(each) is source.parent(anchor.node):
-            return Anchor(anchor.code, each, "below", frame)
-    return None
+    made = case.queries.source_node(case.queries.born(case.queries.base(row))) if row is not None else NOWHERE
+    if frame is None or made is NOWHERE:
+        return anchor
+    at_least = anchor if registering_root(case, name) is not None else None
+    branches = [*only(ast.If, made.source.below(made.statement, made.function or made.source.tree))]
+    if branches and source.parent(anchor.node) in loops_around(source, anchor.node):
+        return at_least
+    for each in that_ran(frame, made.code.site):
+        if anchor.line < source.span(each).line < frame.line:
+            block = anchor.node if anchor.kind == "top" else source.parent(anchor.node)
+            return Anchor(anchor.code, each, "below", frame) if source.parent(each) is block else at_least
+    return anchor
 
 
 def _moved_names(case: MismatchCase, kin: list[AccessPath]) -> list[AccessPath]:

@@ -19,6 +19,7 @@ from devtrace.source.matching import called_name, is_literal, keyword, match_cod
 from devtrace.source.object_walk import groups_of, is_tensor, items_of, members, states_of
 from devtrace.source.parsing import parameters
 from devtrace.source.safe_values import MISSING, attribute, constructor_fields, evaluate
+from devtrace.source.vocabulary import REPLACES
 from devtrace.trace.ids import OpId, TensorId
 from devtrace.words.catalogue import sentence
 
@@ -141,7 +142,7 @@ def _given_too(found: SourceNode, key: Any, moved: list[Moved]) -> Iterator[Fix]
     """Give `batch._replace(x=batch.x.to(device))`, or `replace(batch, ...)`, `y=batch.y.to(device)` too."""
     call = found.source.nearest(ast.Call, found.source.parent(found.node) or found.node)
     given = [word.value for word in call.keywords] if call is not None else []
-    if call is None or found.node not in given or called_name(call) not in ("_replace", "replace"):
+    if call is None or found.node not in given or called_name(call) not in REPLACES:
         return
     whole = next(iter(call.args), None) if called_name(call) == "replace" else owner_of(call)
     if whole is not None and keyword(call, key) is None:
@@ -204,6 +205,7 @@ def _around(found: SourceNode, keys: list[Any]) -> Iterator[dict[Any, ast.expr]]
         case ast.Call(args=arguments, keywords=words):
             given: dict[Any, ast.expr] = {word.arg: word.value for word in words if word.arg is not None}
             has_names = all(isinstance(key, str) for key in keys)  # the items of a list are no arguments
-            plain = arguments if has_names and star_at(arguments) == len(arguments) else []
+            is_new = has_names and called_name(outer) not in REPLACES  # else its first argument is a whole
+            plain = arguments if is_new and star_at(arguments) == len(arguments) else []
             for after_self in (keys, keys[1:]):
                 yield {**dict(zip(after_self, plain, strict=False)), **given}

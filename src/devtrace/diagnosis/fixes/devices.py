@@ -23,7 +23,7 @@ from devtrace.source.live_objects import CellText
 from devtrace.source.matching import assigned_names, chain, names_in, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import NamedFunction, own_name, parameters
-from devtrace.source.safe_values import Scope, classes_of, evaluate, full_name_of
+from devtrace.source.safe_values import Scope, evaluate
 from devtrace.trace.ids import OpId, SiteId
 
 
@@ -82,13 +82,10 @@ def at(case: MismatchCase, site: SiteId, call: ast.AST) -> str:
 
 def _of_self(case: MismatchCase, found: SourceNode, function: NamedFunction) -> str:
     """Return `self.device`, if the method has returned but its object is there and has the attribute."""
-    method = found.code.site.function.partition(".<locals>.<")[0]  # `<genexpr>` is a part of it
-    class_name = method.rpartition(".")[0]
     own = own_name(found.source, function)
-    if not class_name or not own or function.name == "__init__":
+    if not own or function.name == "__init__":
         return ""
-    classes = ((each, classes_of(type(each))) for each in case.moment.walk.objects)
-    value = next((each for each, of in classes if class_name in {full_name_of(kind)[1] for kind in of}), None)
+    value = case.object_of_method(found)
     attribute = next((f"{own}.{key}" for key, _ in kinds.attributes_that_name(case.expected_trait, value)), "")
     is_there = kinds.is_module(value) and case.moment.trait_of(value) == case.expected_trait
     return attribute or (f"next({own}.parameters()).{case.queries.by.name}" if is_there else "")

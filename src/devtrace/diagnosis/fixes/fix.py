@@ -17,7 +17,6 @@ from devtrace.diagnosis.slugs import CauseSlug
 from devtrace.source import kinds
 from devtrace.source.matching import called_name, calls_in, is_read, keyword, nodes_of, owner_of
 from devtrace.source.object_walk import registered
-from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.source.vocabulary import is_move
 from devtrace.trace.ids import OpId, SiteId, TensorId
 
@@ -97,11 +96,7 @@ def registering_root(case: MismatchCase, name: AccessPath) -> AccessPath | None:
 def is_assignable(name: AccessPath) -> bool:
     """Return whether source can assign to a path's last step: an item of a tuple, or a frozen object's, it cannot."""
     owner = name.last.owner
-    if owner is None:
-        return True
-    kinds = [class_dict(kind).get("__dataclass_params__") for kind in classes_of(type(owner))]
-    is_frozen = any(getattr(parameters, "frozen", False) for parameters in kinds)
-    return not issubclass(type(owner), tuple) and not is_frozen and name.last.kind not in ("parameter", "state")
+    return owner is None or not (kinds.is_frozen(owner) or name.last.kind in ("parameter", "state"))
 
 
 def names_device(value: ast.expr) -> bool:

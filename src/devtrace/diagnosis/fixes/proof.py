@@ -53,15 +53,18 @@ def unwritable(moment: FailingMoment, edit: Edit, since: OpId) -> str:
     running, namespace = _variables(moment, edited)
     if not all(_has_value(path, edited.source, running, namespace) for path in new if ast.unparse(path) not in known):
         return "a name has no value at its line"
-    if any(_is_given_later(moment, edited, path, Scope(running, namespace)) for path in new):
+    scope = Scope(running, namespace)
+    if any(_is_given_later(moment, edited, path, scope) for path in new):
         return "an attribute has no value at its line"
     asked = filter(None, (match_code("next($x.parameters()).$device", path) for path in new))
-    modules = [evaluate(each["x"], Scope(running, namespace)) for each in asked]
+    modules = [evaluate(each["x"], scope) for each in asked]
     if any(_moves_later(moment, each, since) for each in modules):
         return "the device that it reads is another one yet"
     moves = moment.queries.move_methods
     targets = [each.targets[0] for each in only(ast.Assign, edited.statements()) if _is_moved(each.value, moves)]
-    replaced = [evaluate(target, Scope(running, namespace)) for target in targets]
+    if any(kinds.is_frozen(evaluate(target.value, scope)) for target in targets if is_step(target)):
+        return "nobody can assign to it"
+    replaced = [evaluate(target, scope) for target in targets]
     if any(kinds.is_trained_leaf(each) for value in replaced for each in (value, *items_of(value))):
         return "an optimizer would refuse the moved copy of a leaf that it trains"
     if not edit.before and any(_is_set_below(target, edited.source) for target in targets):

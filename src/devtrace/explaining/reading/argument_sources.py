@@ -10,9 +10,9 @@ from devtrace.explaining.reading import hooks
 from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.returned_calls import run_around
-from devtrace.explaining.reading.values import Activation, Definition, KnownValue, item_of
+from devtrace.explaining.reading.values import Activation, Definition, KnownValue, Value, item_of
 from devtrace.explaining.stack import CALLS_OF_MODULES, HOOKED_CALL
-from devtrace.recording.context.module_tree import class_attribute, is_module
+from devtrace.recording.context.module_tree import class_attribute, is_module, subtree
 from devtrace.source.matching import called_name, hands_on, may_be_text, star_at
 from devtrace.source.parsing import defaults, parameters
 from devtrace.source.safe_values import MISSING, evaluate, kept_defaults, with_wrapped
@@ -163,3 +163,17 @@ def of_only_call_of(
     ]
     if len(found) == 1:
         yield Definition(found[0][0], (), run_around(reader, *found[0]))
+
+
+def put_in_place(reader: Reader, owner: Any, name: str) -> Value | None:
+    """Return what `functional_call(net, weights, x)` put in place of a module's own tensor while it ran."""
+    for depth, frame in enumerate(level.frame for level in reader.stack.levels):
+        given = frame.f_locals.get("parameters_and_buffers") if frame.f_code.co_name == "_functional_call" else None
+        paths = subtree(frame.f_locals["module"]) if type(given) is dict else ()
+        for key in (f"{path}.{name}".lstrip(".") for path, part in paths if part is owner):
+            at = next((outer for outer in reversed(range(depth)) if reader.stack.levels[outer].is_readable), depth)
+            run, weights = reader.activation(at), getattr(reader.node(at), "args", [])[1:2]
+            if run is not None and weights:
+                reader.see(item_of(weights[0], key), run)  # which finds out what made it
+            return reader.value(given[key]) if given is not None and key in given else None
+    return None

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from devtrace.explaining.reading.argument_sources import of_only_call_of
+from devtrace.explaining.reading.argument_sources import of_only_call_of, put_in_place
 from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.names import of_module, run_of_file
 from devtrace.explaining.reading.reader import Definitions, Reader
@@ -130,6 +130,8 @@ def member(reader: Reader, owner: Any, name: str, activation: Activation, whole:
         found = vars(owner).get(name, MISSING)
         level = activation.level
         return None if found is MISSING else reader.value(found, lambda: of_module(reader, owner, name, level))
+    if is_module(owner) and (in_place := put_in_place(reader, owner, name)) is not None:
+        return in_place
     value = attribute(owner, name)
     if value is not MISSING and type(value) not in (classmethod, staticmethod):  # as a class itself has them
         return reader.value(value, lambda: chain(of_class(reader, owner, name, activation), whole()))

@@ -29,7 +29,7 @@ from devtrace.source.defuse import (
     path_of,
     unpacked,
 )
-from devtrace.source.matching import called_name, match_code, nodes_of, only, owner_of, written_out
+from devtrace.source.matching import called_name, match_code, nodes_of, only, owner_of, variable, written_out
 from devtrace.source.parsing import FunctionNode, parameters
 from devtrace.source.safe_values import MISSING
 from devtrace.source.vocabulary import gives_itself
@@ -259,6 +259,8 @@ def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
 def wholes(reader: Reader, node: ast.expr, activation: Activation, levels: int = 3) -> Iterator[Definition]:
     """Yield a container, as it is written and as it was given or returned."""
     yield Definition(node, (), activation)
+    if isinstance(node, ast.Call) and variable(node.func) in ("dict", "list", "tuple") and node.args and levels:
+        yield from wholes(reader, node.args[0], activation, levels - 1)
     for whole in reader.definitions(node, activation):
         if levels and isinstance(whole.node, ast.Call | ast.Name) and not whole.position:
             yield from wholes(reader, whole.node, whole.activation, levels - 1)
