@@ -22,8 +22,7 @@ from devtrace.diagnosis.fixes import proof
 from devtrace.diagnosis.fixes.fix import Fix, suggested
 from devtrace.diagnosis.slugs import Certainty
 from devtrace.source import kinds
-from devtrace.source.defuse import path_of
-from devtrace.source.matching import called_name, calls_in, keyword, nodes_of, only, variable
+from devtrace.source.matching import called_name, calls_in, keyword, nodes_of, variable
 from devtrace.source.stand_ins import Generator
 from devtrace.trace.ids import OpId
 from devtrace.words.catalogue import sentence
@@ -42,7 +41,7 @@ def generator_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, t
     paths = sorted((name for value in wrong for name in moment.walk.names(value)), key=lambda name: name.rank)
     default = _default_device(frame) if not paths else None
     made = _generator_call(queries, moment, paths[0]) if paths else default
-    fixes = _fixes(frame, made, paths) if frame.is_there else iter(())
+    fixes = _fixes(frame, made, next(iter(paths), None)) if frame.is_there else iter(())
     fix = next(fixes, Fix(sentence("generator-device.advice")))
     names = tuple(path.text for path in paths) or _names_in_a_loader(frame)
     born = made.code.site_of(made.statement) if made is not None else None
@@ -101,36 +100,26 @@ def _calls(parts: Iterable[tuple[Code, ast.AST]], names: tuple[str, ...]) -> Ite
                 yield SourceNode(code, call, code.source.statement(call))
 
 
-def _fixes(frame: FailingFrame, made: SourceNode | None, names: list[AccessPath]) -> Iterator[Fix]:
+def _fixes(frame: FailingFrame, made: SourceNode | None, name: AccessPath | None) -> Iterator[Fix]:
     """Yield the fixes whose names have values at their lines.
 
     `made` is the call that makes the generator, or that sets the default device which the generator follows.
     """
-    first = _make_on_the_device(frame, made, names) if made is not None and names else ()
+    first = _make_on_the_device(frame, made, name) if made is not None and name is not None else ()
     fixes = (*first, *_draw_then_move(frame), *_give_to_the_loader(frame))
     moment, now = frame.moment, frame.moment.queries.failed
     return (fix for fix in fixes if not any(proof.unwritable(moment, edit, now) for edit in fix.edits))
 
 
-def _make_on_the_device(frame: FailingFrame, made: SourceNode, names: list[AccessPath]) -> Iterator[Fix]:
-    """`torch.Generator()` becomes `torch.Generator(device)`; below `augment = Augment(seed)` its own one is replaced.
-
-    Not if a call beside the failing one draws with a generator of that name and names no device.
-    """
-    sources = {made.source.file: made.source, frame.source.file: frame.source}
-    calls = (call for source in sources.values() for call in nodes_of(ast.Call, source.tree))
-    without = (call for call in calls if keyword(call, "device") is None and call is not frame.source_node.node)
-    drawn = {path_of(given).rpartition(".")[2] for call in without if (given := keyword(call, "generator")) is not None}
-    for name in names if names[0].last.text.lstrip(".") not in drawn else ():
-        outer, is_own = FailingFrame.of(frame.moment, name.frame, frame.expected_trait), name.last.owner is None
-        bound = [made.statement] if is_own and made.source is outer.source else []
-        bound = bound or [*only(ast.Assign, outer.bindings(name.references[0].text)[-1:] if not is_own else ())]
-        for statement in bound:
-            line, call = outer.source.span(statement).end_line, made.code.text(getattr(made.node, "func", made.node))
-            new = f"{call}({outer.device_code(line + (not is_own))})"
-            again = f"{name.code} = {new}.manual_seed({name.code}.initial_seed())"
-            edit = made.code.replaced(made.node, new) if is_own else outer.code.below(statement, again)
-            yield from suggested(sentence("fixed.generator", code=new), edit)
+def _make_on_the_device(frame: FailingFrame, made: SourceNode, name: AccessPath) -> Iterator[Fix]:
+    """`torch.Generator()` in the same frame becomes `torch.Generator(device)`."""
+    outer = FailingFrame.of(frame.moment, name.frame, frame.expected_trait)
+    if name.last.owner is not None or made.source is not outer.source:
+        return
+    device = outer.device_code(outer.source.span(made.node).line)
+    if device and isinstance(made.node, ast.Call):
+        new = f"{made.code.text(made.node.func)}({device})"
+        yield from suggested(sentence("fixed.generator", code=new), made.code.replaced(made.node, new))
 
 
 def _draw_then_move(frame: FailingFrame) -> Iterator[Fix]:
