@@ -93,7 +93,9 @@ def _filled(case: MismatchCase, name: AccessPath, anchor: Anchor) -> Anchor | No
     for each in that_ran(frame, made.code.site):
         if anchor.line < source.span(each).line < frame.line:
             block = anchor.node if anchor.kind == "top" else source.parent(anchor.node)
-            return Anchor(anchor.code, each, "below", frame) if source.parent(each) is block else at_least
+            if source.parent(each) is not block:
+                return at_least
+            return Anchor(anchor.code, each, "below", frame) if isinstance(each, ast.Expr) else anchor
     return anchor
 
 
