@@ -23,9 +23,9 @@ from devtrace.words.errors import expect_kind, named
 
 @no_collecting()
 def explain(error: BaseException | None = None) -> Report:
-    """Explain an error. Without an argument, explain the error of this `except` block, or the last error shown.
+    """Explain an error; without an argument, the one that the `except` block around the call has caught.
 
-    If the error is not about devices or dtypes, the report has no finding.
+    Outside of such a block, it is the last error shown. An error of anything but devices or dtypes gives no finding.
     """
     expect_kind("explain", error, BaseException, NoneType, error="wrong-argument.error")
     error = (sys.exc_info()[1] or last_shown()) if error is None else error

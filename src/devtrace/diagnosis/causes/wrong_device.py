@@ -62,8 +62,9 @@ def _reason_of_attribute(case: MismatchCase) -> str:
     """
     found = case.queries.op_node(case.origin.op)
     frame, asked = case.moment.frame_of(found.code.site), device_given(found, case.queries.by)
-    own = {own_name(found.source, found.node): case.object_of_method(found)}
-    scope = Scope.of(case.moment.frames[frame]) if frame >= 0 else Scope(own, {})
+    owners, name = case.objects_of_method(found), own_name(found.source, found.node)
+    of_one = Scope({name: owners[0]} if len(owners) == 1 else {}, {})  # of several nobody knows which one it was
+    scope = Scope.of(case.moment.frames[frame]) if frame >= 0 else of_one
     owned = match_code("$owner.$name", asked)
     owner = evaluate(owned["owner"], scope) if owned is not None else None
     is_elsewhere = kinds.is_module(owner) and case.moment.trait_of(owner) == case.expected_trait

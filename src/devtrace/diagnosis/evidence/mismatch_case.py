@@ -108,12 +108,11 @@ class MismatchCase(Subject):
         found = [replace(self, row=row, names=names, roots={}) for row, names in self.roots.items()]
         return [each for each in found if each.ownership is None or each.ownership.sent_away is None]
 
-    def object_of_method(self, found: SourceNode) -> object:
-        """Return the object whose method code is in, if variables lead to one; of a method that has returned."""
+    def objects_of_method(self, found: SourceNode) -> list[object]:
+        """Return the objects of the class in which code is, to which variables lead: its method may have returned."""
         method = found.code.site.function.partition(".<locals>.<")[0]  # `<genexpr>` is a part of it
-        kinds = ((each, classes_of(type(each))) for each in self.moment.walk.objects)
-        name = method.rpartition(".")[0]
-        return next((each for each, of in kinds if name in {full_name_of(kind)[1] for kind in of}), None)
+        name, kinds = method.rpartition(".")[0], ((each, classes_of(type(each))) for each in self.moment.walk.objects)
+        return [each for each, of in kinds if name in {full_name_of(kind)[1] for kind in of}]
 
     def hooked(self) -> Iterator[tuple[AccessPath, AccessPath, Hook]]:
         """Yield the names of the odd tensor and its sources, each with a module around it that has a hook."""

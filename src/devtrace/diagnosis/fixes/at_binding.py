@@ -18,7 +18,7 @@ from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_facto
 from devtrace.diagnosis.fixes.replay import is_combined
 from devtrace.source import kinds
 from devtrace.source.defuse import loops_around, targets, values_given
-from devtrace.source.matching import assigned_names, called_name, match_code, nodes_of, only
+from devtrace.source.matching import alone, assigned_names, called_name, match_code, nodes_of, only
 from devtrace.source.object_walk import items_of
 from devtrace.source.parsing import parse
 from devtrace.source.safe_values import evaluate
@@ -95,7 +95,7 @@ def _filled(case: MismatchCase, name: AccessPath, anchor: Anchor) -> Anchor | No
             block = anchor.node if anchor.kind == "top" else source.parent(anchor.node)
             if source.parent(each) is not block:
                 return at_least
-            return Anchor(anchor.code, each, "below", frame) if isinstance(each, ast.Expr) else anchor
+            return Anchor(anchor.code, each, "below", frame) if alone(each) is not None else anchor
     return anchor
 
 

@@ -85,7 +85,7 @@ def _of_self(case: MismatchCase, found: SourceNode, function: NamedFunction) -> 
     own = own_name(found.source, function)
     if not own or function.name == "__init__":
         return ""
-    value = case.object_of_method(found)
+    value = next(iter(case.objects_of_method(found)), None)
     attribute = next((f"{own}.{key}" for key, _ in kinds.attributes_that_name(case.expected_trait, value)), "")
     is_there = kinds.is_module(value) and case.moment.trait_of(value) == case.expected_trait
     return attribute or (f"next({own}.parameters()).{case.queries.by.name}" if is_there else "")

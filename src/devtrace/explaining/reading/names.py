@@ -259,8 +259,9 @@ def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
 def wholes(reader: Reader, node: ast.expr, activation: Activation, levels: int = 3) -> Iterator[Definition]:
     """Yield a container, as it is written and as it was given or returned."""
     yield Definition(node, (), activation)
-    if isinstance(node, ast.Call) and variable(node.func) in ("dict", "list", "tuple") and node.args and levels:
-        yield from wholes(reader, node.args[0], activation, levels - 1)
+    copied = getattr(node, "args", ()) if variable(getattr(node, "func", None)) in ("dict", "list", "tuple") else ()
+    for each in copied[: min(levels, 1)]:
+        yield from wholes(reader, each, activation, levels - 1)
     for whole in reader.definitions(node, activation):
         if levels and isinstance(whole.node, ast.Call | ast.Name) and not whole.position:
             yield from wholes(reader, whole.node, whole.activation, levels - 1)
