@@ -153,7 +153,7 @@ _LOST: Final = family(
     "torch-part.elements", "torch-part.scripts", "torch-part.sharing", "torch-part.parallel",
     "torch-part.process_groups", "torch-part.profiles", "torch-part.checks", "torch-part.upcast_ops",
     "torch-part.legacy_tensor_types", "torch-part.autocast", "torch-part.compiling", "torch-part.cuda_only",
-    "torch-part.warned_lines", "torch-part.wrappers", "torch-part.memory", "torch-part.optimizers",
+    "torch-part.warned_lines", "torch-part.wrappers", "torch-part.memory",
 )  # fmt: skip
 
 
