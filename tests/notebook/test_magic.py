@@ -96,15 +96,18 @@ def left_in(shell: Shell) -> dict[str, Any]:
     }
 
 
+def test_ipython_7_that_answers_for_no_name_of_a_cell_loads_it(bare: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("IPython.core.compilerop.CachingCompiler.format_code_name", raising=False)
+    assert bare.run("%load_ext devtrace").error is None
+
+
 def test_unloading_leaves_nothing(bare: Shell) -> None:
     before = left_in(bare)
     bare.run("%load_ext devtrace")
     assert left_in(bare) != before
     bare.run("import torch", "x = torch.ones(3)")
-    bare.run("%devtrace on")
-    bare.run("%devtrace simulate cuda:2")
-    bare.run("%devtrace simulate off")
-    bare.run("%devtrace simulate cuda:2")
+    for way in ("on", "simulate cuda:2", "simulate off", "simulate cuda:2"):
+        bare.run(f"%devtrace {way}")
     bare.run("%%devtrace", "x + 1")
     bare.run("%%devtrace --bogus", "x + 1")
     bare.run("%%devtrace", "raise KeyboardInterrupt")

@@ -47,7 +47,8 @@ def _compiled() -> Iterator[tuple[str, str]]:
 
 def _number_of(shell: Any, file: str) -> int:
     """Return the number of the cell that ran code of this name last, 0 for no cell's."""
-    named = shell.compile.format_code_name(file)
+    # IPython 7, which Colab has, answers for no name: the number is in `<ipython-input-3-0a1b>` itself.
+    named = getattr(shell.compile, "format_code_name", re.compile(r"(ipython-input-\d+)").search)(file)
     number = _NUMBER.search(named[1]) if named else None
     return int(number[0]) if number else 0
 
