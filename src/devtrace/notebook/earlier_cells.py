@@ -41,7 +41,7 @@ def earlier_texts(shell: Any) -> dict[str, tuple[str, str]]:
 def _compiled() -> Iterator[tuple[str, str]]:
     """Yield the names and texts of code that has no file."""
     for name, entry in list(linecache.cache.items()):
-        if len(entry) == 4 and entry[1] is None:
+        if len(entry) == 4 and (entry[1] is None or name.startswith("<")):  # IPython 7 gives a time
             yield name, "".join(entry[2])
 
 
