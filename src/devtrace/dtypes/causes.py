@@ -115,8 +115,8 @@ def weight_is_real(case: MismatchCase) -> Verdict | None:
 def cast_skips_complex(case: MismatchCase) -> Verdict | None:
     """Its module was cast by `model.double()`, which casts floating-point tensors alone."""
     real = REAL.get(case.expected_trait, "") if case.odd_trait in REAL else ""
-    owner = replace(case, mismatch=replace(case.mismatch, expected_trait=real)).ownership
-    if not real or owner is None or owner.last_move is None or owner.is_newer_than_the_move:
+    owner = replace(case, mismatch=replace(case.mismatch, expected_trait=real)).ownership if real else None
+    if owner is None or owner.last_move is None or owner.is_newer_than_the_move:
         return None
     return Verdict("never-moved", case.born, owner.name, move=owner.last_move)
 

@@ -17,7 +17,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.dtypes import autocast_regions
 from devtrace.dtypes.sentences import DtypeError, dtype_error
 from devtrace.source import kinds
-from devtrace.source.element_types import ASSIGNS, DEFAULT, OF_WEIGHTS, PRODUCTS, REAL, TAKES_ONE, is_cast, is_floating
+from devtrace.source.element_types import ASSIGNS, DEFAULT, PRODUCTS, REAL, TAKES_ONE, is_cast, is_floating
 from devtrace.source.matching import called_name, is_path, keyword, operands
 from devtrace.source.object_walk import parameters_of, registered
 from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
@@ -170,7 +170,6 @@ def _odd(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[Tens
         or _beside_a_gradient(queries, rows, dtypes)
         or mismatch.left_behind({dtype: _cast_from(queries, rows, dtype) for dtype in dtypes})
         or (mismatch.not_of_the_module(queries, op, dtypes) if queries.evidence.saw_ops else "")
-        or _beside_a_layer(queries, rows, dtypes)
         or _made_by_default(queries, rows, dtypes)
         or ("float64" if "float64" in dtypes else "")
         or mismatch.without_gradients(queries, rows, dtypes)
@@ -318,14 +317,6 @@ def _cast_from(queries: TraceQueries, rows: list[TensorId], dtype: str) -> set[s
     return found
 
 
-def _beside_a_layer(queries: TraceQueries, rows: list[TensorId], dtypes: list[str]) -> str:
-    """Return the dtype of the input that no layer led to, if by the source a layer led to the rest."""
-    made_of = (past for row in rows for past in find_origin(queries, row).path)
-    made = {queries.trait(past) for past in made_of if queries.op_name(queries.producer(past)) == OF_WEIGHTS}
-    others = [dtype for dtype in dtypes if dtype not in made]
-    return others[0] if len(made) == len(others) == 1 else ""
-
-
 def _beside_a_gradient(queries: TraceQueries, rows: list[TensorId], dtypes: list[str]) -> str:
     """Return the dtype of a gradient's partner: gradients, those in `.grad` too, have the dtype of the forward pass."""
     ops = queries.trace.ops
@@ -337,15 +328,20 @@ def _beside_a_gradient(queries: TraceQueries, rows: list[TensorId], dtypes: list
 
 
 def _made_by_default(queries: TraceQueries, rows: list[TensorId], dtypes: list[str]) -> str:
-    """Return the default dtype of a factory's result, if the others are from elsewhere, or float64 as most are made."""
+    """Return the default dtype of a factory's result beside tensors from elsewhere, but not beside a rare float64."""
     origins = {queries.trait(row): find_origin(queries, row) for row in rows}
     made = {dtype: "" if _is_of_a_layer(queries, each) else each.arrival for dtype, each in origins.items()}
     by_default = made.get(DEFAULT) == "made" and list(made.values()).count("made") == 1
     is_array = made.get("float64") == "given" and queries.evidence.saw_ops
+    is_exception = made.get("float64") == "made-there" and not _is_mostly_float64(queries)
+    return DEFAULT if by_default and not is_array and not is_exception else ""
+
+
+def _is_mostly_float64(queries: TraceQueries) -> bool:
+    """Return whether more lines make tensors of float64 than of the default dtype."""
     creates = map(OpId, queries.is_kind("create").nonzero()[0].tolist())
     lines = Counter({queries.op_site(op): queries.trait(row) for op in creates for row in queries.outputs(op)}.values())
-    is_exception = made.get("float64") == "made-there" and lines["float64"] <= lines[DEFAULT]
-    return DEFAULT if by_default and not is_array and not is_exception else ""
+    return lines["float64"] > lines[DEFAULT]
 
 
 def _is_of_a_layer(queries: TraceQueries, origin: Origin) -> bool:

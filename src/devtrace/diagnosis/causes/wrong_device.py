@@ -11,7 +11,7 @@ from devtrace.source import kinds
 from devtrace.source.matching import match_code
 from devtrace.source.parsing import own_name
 from devtrace.source.safe_values import Scope, evaluate
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import one_after_another, sentence
 
 
 def module_was_sent_away(case: MismatchCase, owner: Ownership) -> Verdict | None:
@@ -61,18 +61,19 @@ def _reason_of_attribute(case: MismatchCase) -> str:
     No move changes a plain attribute.
     """
     found = case.queries.op_node(case.origin.op)
-    frame, asked = case.moment.frame_of(found.code.site), device_given(found, case.queries.by)
-    owners, name = case.objects_of_method(found), own_name(found.source, found.node)
-    of_one = Scope({name: owners[0]} if len(owners) == 1 else {}, {})  # of several nobody knows which one it was
-    scope = Scope.of(case.moment.frames[frame]) if frame >= 0 else of_one
+    asked = device_given(found, case.queries.by)
     owned = match_code("$owner.$name", asked)
-    owner = evaluate(owned["owner"], scope) if owned is not None else None
+    if asked is None or owned is None:
+        return ""
+    frame = case.moment.frame_of(found.code.site)
+    owners = case.objects_of_method(found) if frame < 0 else []
+    own = {own_name(found.source, found.node): owners[0]} if len(owners) == 1 else {}  # of several, nobody knows which
+    scope = Scope.of(case.moment.frames[frame]) if frame >= 0 else Scope(own, {})
+    owner = evaluate(owned["owner"], scope)
     is_elsewhere = kinds.is_module(owner) and case.moment.trait_of(owner) == case.expected_trait
-    if asked is None or owned is None or not is_elsewhere:
+    if not is_elsewhere or kinds.device_named_by(evaluate(asked, scope)) != case.odd_trait:
         return ""
-    if kinds.device_named_by(evaluate(asked, scope)) != case.odd_trait:
-        return ""
-    given = only_assignment(case.queries, owner, owned["name"])
-    key = "wrong-device.reason-attribute" if given is NOWHERE else "wrong-device.reason-attribute-of"
-    words = {"name": found.source.segment(asked), "odd": case.odd_trait, "expected": case.expected_trait}
-    return sentence(key, line=given.code.site_of(given.statement), **words)
+    name, given = found.source.segment(asked), only_assignment(case.queries, owner, owned["name"])
+    stayed = sentence("wrong-device.reason-attribute", name=name, odd=case.odd_trait, expected=case.expected_trait)
+    line = given.code.site_of(given.statement) if given is not NOWHERE else None
+    return one_after_another((stayed, sentence("wrong-device.attribute-set", line=line, name=name) if line else ""))

@@ -109,10 +109,10 @@ class MismatchCase(Subject):
         return [each for each in found if each.ownership is None or each.ownership.sent_away is None]
 
     def objects_of_method(self, found: SourceNode) -> list[object]:
-        """Return the objects of the class in which code is, to which variables lead: its method may have returned."""
+        """Return the objects that variables lead to and whose class has this code's method, which may have returned."""
         method = found.code.site.function.partition(".<locals>.<")[0]  # `<genexpr>` is a part of it
-        name, kinds = method.rpartition(".")[0], ((each, classes_of(type(each))) for each in self.moment.walk.objects)
-        return [each for each, of in kinds if name in {full_name_of(kind)[1] for kind in of}]
+        name, objects = method.rpartition(".")[0], self.moment.walk.objects
+        return [each for each in objects if name in {full_name_of(kind)[1] for kind in classes_of(type(each))}]
 
     def hooked(self) -> Iterator[tuple[AccessPath, AccessPath, Hook]]:
         """Yield the names of the odd tensor and its sources, each with a module around it that has a hook."""

@@ -106,6 +106,7 @@ def _of_whole(reader: Reader, node: ast.Attribute, activation: Activation) -> It
 
 
 def attribute_of(owner: ast.expr, name: str) -> ast.expr:
+    """Return the code of an attribute: `owner.name`."""
     return ast.copy_location(ast.Attribute(owner, name, ast.Load()), owner)
 
 

@@ -236,7 +236,7 @@ def _element(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
     elif isinstance(value, Several):
         items = value.items
     found = [part for item in items if (part := reader.part(item, position, iterated, activation)) is not None]
-    tensors = [each for each in found if isinstance(each, TensorValue)]
+    tensors = [each for each in found if isinstance(each, TensorValue)]  # of unknown dtype: alike if of one line
     kinds = {(each.device, each.dtype or (reader.of_dtypes and each.op and each.op.site)) for each in tensors}
     return found[0] if found and len(kinds) < 2 else None
 
@@ -259,9 +259,9 @@ def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
 def wholes(reader: Reader, node: ast.expr, activation: Activation, levels: int = 3) -> Iterator[Definition]:
     """Yield a container, as it is written and as it was given or returned."""
     yield Definition(node, (), activation)
-    copied = getattr(node, "args", ()) if variable(getattr(node, "func", None)) in ("dict", "list", "tuple") else ()
-    for each in copied[: min(levels, 1)]:
-        yield from wholes(reader, each, activation, levels - 1)
+    is_copy = levels and variable(getattr(node, "func", None)) in ("dict", "list", "tuple")
+    for whole in getattr(node, "args", [])[:1] if is_copy else ():
+        yield from wholes(reader, whole, activation, levels - 1)
     for whole in reader.definitions(node, activation):
         if levels and isinstance(whole.node, ast.Call | ast.Name) and not whole.position:
             yield from wholes(reader, whole.node, whole.activation, levels - 1)
