@@ -1,7 +1,8 @@
 """Runs PyTorch's own device tests on simulated devices and on the CPU: a sample of minutes, ARGS=all, or some files.
 
 The tests come with Debian's source package `pytorch`, which `apt-get source` brings to build/suites where they are
-not there yet. Writes docs/suites.md and tests/suites/failing.tsv: what ran, beside what they have of other files.
+not there yet. Writes counts.tsv and failing.tsv in tests/suites: what ran, beside what they have of other files.
+Writes the sum into docs/suites.md.
 """
 
 from __future__ import annotations
@@ -141,9 +142,8 @@ def main(arguments: list[str]) -> None:
 
 
 def kept_rows() -> dict[str, Counter[str]]:
-    """Return what the page has of each file."""
-    table = (ROOT / "docs" / "suites.md").read_text().partition("<!-- table -->\n")[2].partition("<!-- end -->")[0]
-    cells = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.strip().splitlines()[2:]]
+    """Return what counts.tsv has of each file."""
+    cells = [line.split("\t") for line in (SUITES / "counts.tsv").read_text().splitlines()[1:]]
     return {name: Counter(dict(zip(KINDS, map(int, counts), strict=True))) for name, *counts in cells if name in FILES}
 
 
@@ -153,18 +153,19 @@ def kept_failures(files: list[str]) -> list[Failure]:
 
 
 def write(rows: dict[str, Counter[str]], failures: list[Failure]) -> None:
-    """Write both files after each suite, so that what ran is there when the time that was left for it ends."""
+    """Write all files after each suite, so that what ran is there when the time that was left for it ends."""
     known = [(file, rows[file]) for file in FILES if file in rows]
-    write_table([*known, ("**all**", sum((count for _, count in known), Counter[str]()))])
+    text = "".join("\t".join((file, *(str(count[kind]) for kind in KINDS))) + "\n" for file, count in known)
+    (SUITES / "counts.tsv").write_text("\t".join(("# file", *KINDS)) + f"\n{text}")
     text = "".join("\t".join(each) + "\n" for each in sorted(failures))
     (SUITES / "failing.tsv").write_text(f"# file\ttest\twords\twhose\twhy\n{text}")
+    write_sum(sum((count for _, count in known), Counter[str]()))
 
 
-def write_table(rows: list[tuple[str, Counter[str]]]) -> None:
-    """Put the table between the marks of docs/suites.md."""
-    lines = ["| file | passed | skipped | failed | of these devtrace's | hardware's | environment's | torch's |",
-             "|---|" + "---:|" * len(KINDS)]  # fmt: skip
-    lines += [f"| {file} | " + " | ".join(str(count[kind]) for kind in KINDS) + " |" for file, count in rows]
+def write_sum(count: Counter[str]) -> None:
+    """Put the sum between the marks of docs/suites.md."""
+    lines = ["| passed | skipped | failed | of these devtrace's | hardware's | environment's | torch's |",
+             "|" + "---:|" * len(KINDS), "| " + " | ".join(str(count[kind]) for kind in KINDS) + " |"]  # fmt: skip
     page = ROOT / "docs" / "suites.md"
     before, mark, rest = page.read_text().partition("<!-- table -->\n")
     after = rest.partition("<!-- end -->")[2]
