@@ -50,8 +50,8 @@ def expect(
     Without objects, check each op of a `with` block, or of a function that is decorated with `@devtrace.expect(...)`.
 
         device="cuda"            expect any CUDA device
-        syncs=0, copies=1        raise DeviceError if the CPU waits for a device, or after a second copy
-        peak="cuda:0 <= 20GB"    raise DeviceError if the block has more memory (torch's count of the peak restarts)
+        syncs=0, copies=1        allow no wait of the CPU for a device, and one copy between devices
+        peak="cuda:0 <= 20GB"    allow the block 20 GB of memory on cuda:0 (this resets torch's count of the peak)
     """
     __tracebackhide__ = True  # pytest shows the test's own line
     if device is None and len(objects) == 1 and type(objects[0]) is str:
