@@ -47,11 +47,11 @@ def expect(
 ) -> Expectation | None:
     """Raise DeviceError unless all tensors of the objects are on `device`.
 
-    `device` is "cuda:0", a torch.device, or "cuda" for any CUDA device. Without objects, return a context manager that
-    checks each operation in its block. The context manager also works as a decorator.
+    Without objects, check each op of a `with` block, or of a function that is decorated with `@devtrace.expect(...)`.
 
-    `syncs` and `copies` limit the number of waits and copies in the block. `peak` limits the memory of the block, for
-    example "cuda:0 <= 20GB". The memory is torch's own count of the peak, which restarts with the block.
+        device="cuda"            expect any CUDA device
+        syncs=0, copies=1        allow no wait of the CPU for a device, and one copy between devices
+        peak="cuda:0 <= 20GB"    allow the block 20 GB of memory on cuda:0 (this resets torch's count of the peak)
     """
     __tracebackhide__ = True  # pytest shows the test's own line
     if device is None and len(objects) == 1 and type(objects[0]) is str:

@@ -60,11 +60,16 @@ def _notify(what: str, recording: record) -> None:
 class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     """Record what the block does.
 
-    The recording has `.trace` and `.report` when the block has ended. An exception in the block passes through
-    unchanged. `simulate="cuda:2"` gives the block two simulated GPUs. `budget=0.1` is for long loops: devtrace records
-    repeated work only now and then, and counts the rest. The block then takes about 10% longer. `save="run.devtrace"`
-    names the file of the trace. In a job, each rank has its own file: run.rank0.devtrace, run.rank1.devtrace. With
-    `memory=True`, the report also says who held each simulated GPU's memory at its peak.
+    An exception that the block raises passes through unchanged.
+
+        simulate="cuda:2"     run the block on two simulated GPUs
+        max_ops=1000          keep at most 1000 ops, and only count the repetitions that follow
+        name="step"           give the trace a name
+        expect="cuda:0"       report every tensor that the block computes with on another device
+        namespace=vars()      name the tensors by these variables; by default, by the globals of the caller
+        budget=0.1            record repeated work only now and then, so that the block takes about 10% longer
+        save="run.devtrace"   save the trace; in a distributed job, each rank saves its own file: run.rank0.devtrace
+        memory=True           say who held each simulated GPU's memory at its peak
     """
 
     def __init__(

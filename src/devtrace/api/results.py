@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Trace(TraceData):
-    """Record of one run, as tables. A trace never changes."""
+    """Record of one run, as tables. You cannot change a trace."""
 
     case: Case | None = field(default=None, repr=False)
     """What its report was made of."""
@@ -128,10 +128,7 @@ class Report(ReportData):
 
 
 def diagnose(trace: TraceData, snapshot: Snapshot | None = None) -> Report:
-    """Return the report of a trace. A second call returns the same report. For a saved case, make the report again.
-
-    `snapshot` holds the variables that the program had at its end, so that the report can use their names.
-    """
+    """Return the report of a trace. With the program's variables (`snapshot`), the report has their names."""
     from devtrace.diagnosis import diagnose as diagnosis
     from devtrace.diagnosis.saved_case import Case
 

@@ -24,7 +24,7 @@ MOST_OPS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A piece of source, in a file or in a notebook cell. For a cell, `cell` is its execution count."""
+    """A piece of source in a file or a notebook cell. `cell` is the number of the cell: 7 for In[7]."""
 
     file: str
     line: int
@@ -46,10 +46,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A fix in the source: replace the lines `before`, which begin at `line`, by the lines `after`.
+    """A change of one place in the source. It replaces the text `before`, which begins at `line`, with `after`.
 
-    If `before` is empty, insert `after` below `line`; line 0 means the top of the file. The grade is "not tried" if
-    nobody has run the edit. Otherwise it is "proven" or "tried", and `Finding.proof` says what was compared.
+    If `before` is empty, insert `after` below `line`, or at the top of the file for line 0. The grade is "not tried"
+    until `devtrace fix` runs the edit. Then the grade is "tried" or "proven", and `Finding.proof` has the evidence.
     """
 
     file: str

@@ -41,9 +41,9 @@ Key = tuple[str, ...]
 
 
 def diff(before: Given, after: Given, names: tuple[str, str] | None = None) -> Comparison:
-    """Compare two runs, each given as a trace, a report or a file. In a notebook, the name of a traced cell works too.
+    """Compare two runs. Each run is a trace, a report, a file, or the name or number of a traced cell.
 
-    `names` gives the two runs their names in the result. The result leaves out work that a failed run did not reach.
+    `names` are names for the two runs. If a run failed, leave out what the other run did after that point.
     """
     first, second = _report(before), _report(after)
     sides = _Sides(first, second)

@@ -51,7 +51,7 @@ _SCRIPT: Final = STATIC / "live.js"
 
 
 class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
-    """Show every recording of this process while it runs. After `close()`, show nothing more."""
+    """Show each recording of this process, until `close()` is called."""
 
     _model_name = Unicode("DevtraceLiveModel").tag(sync=True)
     _model_module = Unicode(_MODULE).tag(sync=True)

@@ -23,11 +23,10 @@ class Simulation(AbstractContextManager[Any, None], Protocol):
 
 
 def simulate(devices: str | int, *, force: bool = False, one_device: bool = False) -> Simulation:
-    """Pretend that this machine has CUDA devices, as many as the argument says: "cuda:2", or 2, is cuda:0 and cuda:1.
+    """Pretend that this machine has CUDA devices: `simulate("cuda:2")` or `simulate(2)` gives it cuda:0 and cuda:1.
 
-    "cuda:2,24GB" gives each device 24 GB of memory. Use the result in a `with` statement, or call its start() and
-    stop() for a whole process. `force` simulates even on a machine with a GPU. With `one_device`, all devices and the
-    CPU share one memory. An op may then mix devices: a program with a device bug computes what its author meant.
+    "cuda:2,24GB" gives each device 24 GB of memory. With `force=True`, simulate even on a machine with a GPU. With
+    `one_device=True`, an op may mix devices, so that a program with a device bug runs to its end.
     """
     kind = find("devices", "cuda")
     if kind is None:

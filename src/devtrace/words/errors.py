@@ -17,7 +17,7 @@ MOST_TENSORS: Final = 20
 
 
 class DevtraceError(Exception):
-    """An error in the use of devtrace. devtrace never raises it inside a traced program."""
+    """An error in the use of devtrace."""
 
     def __init__(self, slug: str, got: str, expected: str, do: str) -> None:
         super().__init__(slug, got, expected, do)
@@ -48,7 +48,7 @@ def named(fault: BaseException) -> str:
 
 
 class DeviceError(DevtraceError):
-    """`devtrace.expect` failed. `tensors` lists every tensor that is on another device than expected."""
+    """A tensor is on another device than expected, or a block copies or waits too often. `tensors` has the tensors."""
 
     tensors: tuple[Any, ...] = ()
 
@@ -65,7 +65,7 @@ class DeviceError(DevtraceError):
 
 
 class FormatError(DevtraceError):
-    """A file is no trace, or is damaged, or was written by a newer devtrace."""
+    """A file is not a trace, is damaged, or was written by a newer devtrace."""
 
 
 class SimulateError(DevtraceError):
