@@ -59,7 +59,7 @@ OWN_WORDS: Final[dict[Language, dict[str, str]]] = {
     "en": {
         "rule": "rule", "cause": "cause", "meaning": "it means", "helps": "what helps", ".": ". ", ":": ": ",
         "✗": "an error", "!": "a warning", "i": "a note",
-        "silence": "To silence it where it is meant, end the line with ",
+        "silence": "To hide this finding on one line, end the line with ",
     },
     "zh": {
         "rule": "规则", "cause": "原因", "meaning": "含义", "helps": "解决办法", ".": "。", ":": "：",

@@ -1,4 +1,4 @@
-"""NCCL is given a tensor of the CPU."""
+"""An NCCL collective gets a tensor on the CPU."""
 
 from contextlib import suppress
 

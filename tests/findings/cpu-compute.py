@@ -1,4 +1,4 @@
-"""A layer was left on the CPU, and its inputs are brought to it in each step."""
+"""A layer is on the CPU, and each step copies the layer's input to the CPU."""
 
 import torch
 from torch import nn

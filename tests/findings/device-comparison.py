@@ -1,4 +1,4 @@
-"""A device is compared with a string."""
+"""The program compares a device with a string."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""A second device is asked for where there is one."""
+"""The program asks for a second GPU on a machine with one GPU."""
 
 from contextlib import suppress
 

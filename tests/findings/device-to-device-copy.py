@@ -1,4 +1,4 @@
-"""A table stays on the first GPU, while each step works on the second."""
+"""A table is on the first GPU, and each step computes on the second GPU."""
 
 import torch
 

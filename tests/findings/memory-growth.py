@@ -1,4 +1,4 @@
-"""Scores of a validation are added up, and each keeps the graph of its batch; there is memory enough."""
+"""A validation adds up its losses, and each loss keeps its graph. The memory is large enough."""
 
 import torch
 from torch import nn

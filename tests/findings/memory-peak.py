@@ -1,4 +1,4 @@
-"""Who held memory when it was highest: a model, its gradients and the state of its optimizer."""
+"""A model, its gradients and the state of its optimizer hold memory."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Every rank sends its batches to the first GPU."""
+"""Every rank copies its batches to the first GPU."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A weight is moved, and the bias beside it is brought along in each forward, which hides that nothing moved it."""
+"""The program moves a layer's weight and forgets its bias. `forward` hides this, because it copies the bias."""
 
 import torch
 from torch import nn

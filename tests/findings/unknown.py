@@ -1,4 +1,4 @@
-"""The source of what failed is nowhere to be read, and nobody recorded it."""
+"""The code that fails has no source file, and nobody recorded the run."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""An encoder that waits on the CPU, and goes to the accelerator for each call."""
+"""A hook moves an encoder to the device for each call."""
 import torch
 from torch import nn
 

@@ -1,4 +1,4 @@
-"""A model gets its parts one by one, from a table, after it was sent to the device without any."""
+"""A model is moved to the device before it gets its layers."""
 import torch
 from torch import nn
 

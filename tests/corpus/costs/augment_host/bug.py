@@ -1,4 +1,4 @@
-"""Augment device images with a host-side transform."""
+"""Augment images of the device on the CPU."""
 import torch
 from torch import nn
 

@@ -1,4 +1,4 @@
-"""Full-batch training that sends the same data again each epoch."""
+"""Training that copies the same data to the device in each epoch."""
 import torch
 import torch.nn.functional as F
 from torch import nn

@@ -1,4 +1,4 @@
-"""A custom function keeps a mask without a device; only its backward fails."""
+"""A custom function makes a mask on the CPU, and its backward fails."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Reproducible noise from a generator of its own."""
+"""A class draws noise from its own generator."""
 import torch
 from torch import nn
 

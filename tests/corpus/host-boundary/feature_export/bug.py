@@ -1,4 +1,4 @@
-"""Export features for a host-side index."""
+"""Export features as numpy arrays."""
 import numpy as np
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Collect predictions in dicts, then build a table on the host."""
+"""Collect predictions in dicts, then build a numpy table."""
 import numpy as np
 import torch
 import torch.nn as nn

@@ -1,4 +1,4 @@
-"""Both bounds of an actor are plain attributes."""
+"""The two bounds of an actor are plain attributes."""
 
 import torch
 from torch import nn

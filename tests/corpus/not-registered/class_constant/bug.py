@@ -1,4 +1,4 @@
-"""A constant that a module's class holds."""
+"""A module's class has a tensor."""
 
 import torch
 from torch import nn

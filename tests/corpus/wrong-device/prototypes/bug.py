@@ -1,4 +1,4 @@
-"""Prototypes are taken to the host, and met on the device."""
+"""The prototypes are on the CPU, the query on the device."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""A low-rank adapter is hung into a model that was cast for inference."""
+"""A model gets an adapter after it was cast."""
 
 import torch
 from torch import nn

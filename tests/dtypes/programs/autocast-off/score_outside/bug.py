@@ -1,4 +1,4 @@
-"""Features under autocast, a linear probe after it."""
+"""A linear layer gets features from autocast."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Pool a sequence by weights that fall off with the distance from its end."""
+"""Pool a sequence with a weight for each step."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Half precision for speed, where one cast is lost."""
+"""The program does not keep the result of a cast."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Fit a line through a table of sensors."""
+"""Fit a line to numpy arrays."""
 
 import numpy as np
 import torch
