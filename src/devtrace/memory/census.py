@@ -265,7 +265,7 @@ def _roots(frames: list[FrameType]) -> tuple[list[Root], list[Root], list[Root]]
             file, shared = (code.co_filename, "", 0), list(frame.f_globals.items())
             others[id(frame.f_globals)] = [Root(*each, file) for each in shared if may_lead(each[1])]
     known = [*users, *packages, *(root for each in others.values() for root in each)]
-    notebook = [root for root in known if root.name in HISTORY or root.name[1:].isdigit()]
+    notebook = [root for root in known if root.name in HISTORY or root.name.replace("_", "", 1).isdigit()]
     return [root for root in known if root.name[:1] != "_" and root.name != "Out"], notebook, torchs
 
 
