@@ -45,13 +45,13 @@ def expect(*objects: object, device: object) -> None: ...
 def expect(
     *objects: object, device: object = None, syncs: int | None = None, copies: int | None = None, peak: str = ""
 ) -> Expectation | None:
-    """Raise DeviceError unless all tensors of the objects are on `device`.
+    """Raise DeviceError if a tensor of the objects is not on `device`.
 
     Without objects, check each op of a `with` block, or of a function that is decorated with `@devtrace.expect(...)`.
 
         device="cuda"            expect any CUDA device
         syncs=0, copies=1        allow no wait of the CPU for a device, and one copy between devices
-        peak="cuda:0 <= 20GB"    allow the block 20 GB of memory on cuda:0 (this resets torch's count of the peak)
+        peak="cuda:0 <= 20GB"    allow the block 20 GB of memory on cuda:0 (calls torch.cuda.reset_peak_memory_stats)
     """
     __tracebackhide__ = True  # pytest shows the test's own line
     if device is None and len(objects) == 1 and type(objects[0]) is str:

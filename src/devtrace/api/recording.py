@@ -63,12 +63,12 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     An exception that the block raises passes through unchanged.
 
         simulate="cuda:2"     run the block on two simulated GPUs
-        max_ops=1000          keep at most 1000 ops, and only count the repetitions that follow
+        max_ops=1000          keep at most 1000 ops; of repeated ops beyond 1000, keep only the counts
         name="step"           give the trace a name
-        expect="cuda:0"       report every tensor that the block computes with on another device
-        namespace=vars()      name the tensors by these variables; by default, by the globals of the caller
-        budget=0.1            record repeated work only now and then, so that the block takes about 10% longer
-        save="run.devtrace"   save the trace; in a distributed job, each rank saves its own file: run.rank0.devtrace
+        expect="cuda:0"       report every tensor that the block computes with and that is not on cuda:0
+        namespace=vars()      use the names of these variables in the report; by default, the caller's globals
+        budget=0.1            record only some of the repeated steps, so that the block takes about 10% longer
+        save="run.devtrace"   save the trace in this file; in a distributed job, rank 0 saves run.rank0.devtrace
         memory=True           say who held each simulated GPU's memory at its peak
     """
 

@@ -77,7 +77,7 @@ class Trace(TraceData):
 
 @dataclass(frozen=True)
 class Report(ReportData):
-    """Findings of one trace, and counts for each of its lines."""
+    """Findings of one trace, and counts for each line of the program."""
 
     trace: Trace
 
@@ -95,7 +95,7 @@ class Report(ReportData):
         return text(self)
 
     def to_html(self, path: str | Path) -> Path:
-        """Write one html file that has all views and opens offline."""
+        """Write the report as one html file, which opens offline."""
         from devtrace.report.page import to_html
 
         return to_html(self, path)
@@ -128,7 +128,7 @@ class Report(ReportData):
 
 
 def diagnose(trace: TraceData, snapshot: Snapshot | None = None) -> Report:
-    """Return the report of a trace. With the program's variables (`snapshot`), the report has their names."""
+    """Return the report of a trace. If `snapshot` has the program's variables, the report uses their names."""
     from devtrace.diagnosis import diagnose as diagnosis
     from devtrace.diagnosis.saved_case import Case
 
@@ -155,7 +155,7 @@ def with_note(report: Report, note: str) -> Report:
 
 
 def load(*files: str | Path) -> Trace:
-    """Read a saved trace. If the files are those of a job's ranks, return one trace of all ranks."""
+    """Read a saved trace. If you pass the files of a job's ranks, return one trace of all ranks."""
     from devtrace.diagnosis.saved_case import of_json
     from devtrace.trace import format
 

@@ -24,7 +24,7 @@ MOST_OPS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A piece of source in a file or a notebook cell. `cell` is the number of the cell: 7 for In[7]."""
+    """A piece of source in a file or a notebook cell. For the cell In[7], `cell` is 7."""
 
     file: str
     line: int
@@ -46,7 +46,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of one place in the source. It replaces the text `before`, which begins at `line`, with `after`.
+    """A change in the source. Replace the text `before`, which begins at line `line`, with the text `after`.
 
     If `before` is empty, insert `after` below `line`, or at the top of the file for line 0. The grade is "not tried"
     until `devtrace fix` runs the edit. Then the grade is "tried" or "proven", and `Finding.proof` has the evidence.

@@ -32,7 +32,7 @@ _on: Final = threading.Event()
 
 
 def install() -> None:
-    """Explain each device error that ends this program, a thread or an asyncio task, below its traceback."""
+    """Explain, below the traceback, each device error that ends this program, a thread or an asyncio task."""
     need_torch()
     shell = _shell()
     if shell is not None:

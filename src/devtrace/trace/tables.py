@@ -183,7 +183,7 @@ class TraceData:
     _tables: dict[str, Table[Any]] = field(default_factory=dict, repr=False, init=False)
 
     def string_id(self, text: str) -> int:
-        """Return the index of a text in `strings`, or -1 if the trace does not contain the text."""
+        """Return the index of a text in `trace.strings`, or -1 if the trace does not contain the text."""
         return self.strings.index(text) if text in self.strings else -1
 
     def table(self, name: str) -> Table[Any]:

@@ -48,7 +48,7 @@ def named(fault: BaseException) -> str:
 
 
 class DeviceError(DevtraceError):
-    """A tensor is on another device than expected, or a block copies or waits too often. `tensors` has the tensors."""
+    """A tensor is not on the expected device (see `error.tensors`), or a block does more than `expect` allows."""
 
     tensors: tuple[Any, ...] = ()
 
