@@ -26,7 +26,7 @@ def simulate(devices: str | int, *, force: bool = False, one_device: bool = Fals
     """Pretend that this machine has CUDA devices: `simulate("cuda:2")` or `simulate(2)` gives it cuda:0 and cuda:1.
 
     "cuda:2,24GB" gives each device 24 GB of memory. With `force=True`, simulate even on a machine with a GPU. With
-    `one_device=True`, no op fails because its inputs are on different devices.
+    `one_device=True`, an op whose inputs are on different devices does not fail.
     """
     kind = find("devices", "cuda")
     if kind is None:
