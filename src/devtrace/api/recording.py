@@ -60,16 +60,16 @@ def _notify(what: str, recording: record) -> None:
 class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     """Record what the block does.
 
-    An exception that the block raises passes through unchanged.
+    If the block raises an exception, `record` does not catch or change the exception.
 
         simulate="cuda:2"     run the block on two simulated GPUs
         max_ops=1000          keep at most 1000 ops; of repeated ops beyond 1000, keep only the counts
         name="step"           give the trace a name
-        expect="cuda:0"       report every tensor that the block computes with and that is not on cuda:0
+        expect="cuda:0"       report the tensors in the block's computation that are not on cuda:0
         namespace=vars()      use the names of these variables in the report; by default, the caller's globals
         budget=0.1            record only some of the repeated steps, so that the block takes about 10% longer
         save="run.devtrace"   save the trace in this file; in a distributed job, rank 0 saves run.rank0.devtrace
-        memory=True           say who held each simulated GPU's memory at its peak
+        memory=True           list what held each simulated GPU's memory when the most memory was in use
     """
 
     def __init__(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Trace(TraceData):
-    """Record of one run, as tables. You cannot change a trace."""
+    """Tables with the data of one run. You cannot change a trace."""
 
     case: Case | None = field(default=None, repr=False)
     """What its report was made of."""

@@ -43,7 +43,7 @@ Key = tuple[str, ...]
 def diff(before: Given, after: Given, names: tuple[str, str] | None = None) -> Comparison:
     """Compare two runs. Each run is a trace, a report, a file, or the name or number of a traced cell.
 
-    In the result, the runs have the `names`. If only one run failed, the result leaves out what the other did after that.
+    The result shows the `names`. If only one run failed, the result leaves out what the other run did after that point.
     """
     first, second = _report(before), _report(after)
     sides = _Sides(first, second)

@@ -23,7 +23,7 @@ class Simulation(AbstractContextManager[Any, None], Protocol):
 
 
 def simulate(devices: str | int, *, force: bool = False, one_device: bool = False) -> Simulation:
-    """Pretend that this machine has CUDA devices: `simulate("cuda:2")` or `simulate(2)` gives it cuda:0 and cuda:1.
+    """Pretend that this machine has CUDA devices: `simulate("cuda:2")` or `simulate(2)` adds cuda:0 and cuda:1.
 
     "cuda:2,24GB" gives each device 24 GB of memory. With `force=True`, simulate even on a machine with a GPU. With
     `one_device=True`, an op whose inputs are on different devices does not fail.

@@ -69,7 +69,7 @@ class FormatError(DevtraceError):
 
 
 class SimulateError(DevtraceError):
-    """A simulated device does not exist, lacks a feature, or was used after its simulation ended."""
+    """A program used a simulated device that does not exist, that lacks a feature, or whose simulation ended."""
 
 
 class SetupError(DevtraceError):
