@@ -89,10 +89,12 @@ def move_optimizer_state(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     found = case.queries.own_node(verdict.moved)
     states = (name for name in (verdict.name, *case.names) if name.is_state_of_an_optimizer)
     for name, frame in ((each, case.frame_of(each)) for each in states):
-        if not frame.is_there or found.source is not frame.source:
+        is_here = found.source is frame.source and found.function is frame.function
+        ran = found.statement if is_here else next(that_ran(frame, found.code.site), None)  # or a call of its function
+        if not frame.is_there or ran is None or verdict.move is None:
             continue
         optimizer = next(part for part in name.parts() if kinds.is_optimizer(part.last.value))
-        anchor, value = Anchor(found.code, found.statement, "below", frame), optimizer.last.value
+        anchor, value = Anchor(frame.code, ran, "below", frame), optimizer.last.value
         # So that a graph can capture them, some count their steps where the parameters are.
         counts_there = any(group.get(key) is True for group in groups_of(value) for key in ("capturable", "fused"))
         which = 'hasattr(v, "to")' if counts_there else 'k != "step" and hasattr(v, "to")'
@@ -103,7 +105,8 @@ def move_optimizer_state(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
             )
             odd = (case.odd_row(tensor) for _, key, tensor in states_of(value) if key != "step")
             rows = [row for row in odd if row is not None]
-            yield from suggested(sentence("fixed.optimizer-state"), edit, moved=anchor.moved_rows(case, rows))
+            moved = (Moved(row, max(since, verdict.move.op)) for row, since in anchor.moved_rows(case, rows))
+            yield from suggested(sentence("fixed.optimizer-state"), edit, moved=moved)
 
 
 def bring_module_back(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
