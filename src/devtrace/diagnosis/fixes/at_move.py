@@ -58,15 +58,19 @@ def _path_in_method(case: MismatchCase, name: AccessPath, found: SourceNode) -> 
 
 
 def move_what_it_missed(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Below `net.cuda()` write `net.table = net.table.cuda()`, or `net.state = [each.cuda() for each in net.state]`."""
+    """Below `net.cuda()` write `net.table = net.table.cuda()`; so with a list's items and a plain object's tensors."""
     name, moving, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
     if moving is NOWHERE or not frame.is_there or verdict.move is None:
         return
     step, anchor = unregistered_step(verdict), Anchor(frame.code, moving.statement, "below", frame)
     path = next((part for part in name.parts() if part.last is step), name)
-    if len(path.references) > 1 and path.code and moving.function is frame.function and is_assignable(path):
-        change = OwnLines.of(path) if is_tensor(path.last.value) else EachOf(path.code, path.last.value)
-        rows = dict.fromkeys(_rows_at(case, path.last.value, verdict.move.op))
+    names = [path]
+    if not is_tensor(path.last.value) and not items_of(path.last.value):  # as of a distribution, `net.prior`
+        names = [name, *(each for each in case.moment.beside(name) if case.odd_row(each.last.value) is not None)]
+    if len(path.references) > 1 and path.code and moving.function is frame.function and is_assignable(names[0]):
+        values = [each.last.value for each in names]
+        change = OwnLines.of(*names) if is_tensor(values[0]) else EachOf(path.code, values[0])
+        rows = dict.fromkeys(_rows_at(case, values, verdict.move.op))
         yield from Proposal(anchor, change).fixes("fixed.below-line", anchor.moved_rows(case, rows))
 
 
