@@ -58,15 +58,19 @@ def _path_in_method(case: MismatchCase, name: AccessPath, found: SourceNode) -> 
 
 
 def move_what_it_missed(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Below `net.cuda()` write `net.table = net.table.cuda()`, or `net.state = [each.cuda() for each in net.state]`."""
+    """Below `net.cuda()` write `net.table = net.table.cuda()`; so with a list's items and a plain object's tensors."""
     name, moving, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
     if moving is NOWHERE or not frame.is_there or verdict.move is None:
         return
     step, anchor = unregistered_step(verdict), Anchor(frame.code, moving.statement, "below", frame)
     path = next((part for part in name.parts() if part.last is step), name)
-    if len(path.references) > 1 and path.code and moving.function is frame.function and is_assignable(path):
-        change = OwnLines.of(path) if is_tensor(path.last.value) else EachOf(path.code, path.last.value)
-        rows = dict.fromkeys(_rows_at(case, path.last.value, verdict.move.op))
+    names = [path]
+    if not is_tensor(path.last.value) and not items_of(path.last.value):  # as of a distribution, `net.prior`
+        names = [name, *(each for each in case.moment.beside(name) if case.odd_row(each.last.value) is not None)]
+    if len(path.references) > 1 and path.code and moving.function is frame.function and is_assignable(names[0]):
+        values = [each.last.value for each in names]
+        change = OwnLines.of(*names) if is_tensor(values[0]) else EachOf(path.code, values[0])
+        rows = dict.fromkeys(_rows_at(case, values, verdict.move.op))
         yield from Proposal(anchor, change).fixes("fixed.below-line", anchor.moved_rows(case, rows))
 
 
@@ -89,10 +93,12 @@ def move_optimizer_state(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     found = case.queries.own_node(verdict.moved)
     states = (name for name in (verdict.name, *case.names) if name.is_state_of_an_optimizer)
     for name, frame in ((each, case.frame_of(each)) for each in states):
-        if not frame.is_there or found.source is not frame.source:
+        is_here = found.source is frame.source and found.function is frame.function
+        ran = found.statement if is_here else next(that_ran(frame, found.code.site), None)  # or a call of its function
+        if not frame.is_there or ran is None or verdict.move is None:
             continue
         optimizer = next(part for part in name.parts() if kinds.is_optimizer(part.last.value))
-        anchor, value = Anchor(found.code, found.statement, "below", frame), optimizer.last.value
+        anchor, value = Anchor(frame.code, ran, "below", frame), optimizer.last.value
         # So that a graph can capture them, some count their steps where the parameters are.
         counts_there = any(group.get(key) is True for group in groups_of(value) for key in ("capturable", "fused"))
         which = 'hasattr(v, "to")' if counts_there else 'k != "step" and hasattr(v, "to")'
@@ -103,7 +109,8 @@ def move_optimizer_state(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
             )
             odd = (case.odd_row(tensor) for _, key, tensor in states_of(value) if key != "step")
             rows = [row for row in odd if row is not None]
-            yield from suggested(sentence("fixed.optimizer-state"), edit, moved=anchor.moved_rows(case, rows))
+            moved = (Moved(row, max(since, verdict.move.op)) for row, since in anchor.moved_rows(case, rows))
+            yield from suggested(sentence("fixed.optimizer-state"), edit, moved=moved)
 
 
 def bring_module_back(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:

@@ -214,8 +214,8 @@ class Proposal:
 
     @property
     def code(self) -> str:
-        """Return the code for a fix's help text."""
-        return one_line(self.given + next(iter(self.texts), ""))
+        """Return the code for a fix's help text: all its lines, or the first of its pieces."""
+        return one_line(self.given + "; ".join(self.texts[: None if type(self.change) is OwnLines else 1]))
 
     def edit(self) -> Edit | None:
         texts = self.texts

@@ -109,4 +109,5 @@ def _of_parameter(case: MismatchCase, function: NamedFunction) -> str:
             return taken.code.text(given)
         if is_there and given is None and name in kept:
             return f"{name}.{queries.by.name}"
-    return ""
+    gradients = parameters(function)[1:] if case.mismatch.of == "gradient" and function.name == "backward" else []
+    return next((f"{name}.{queries.by.name}" for name in gradients if name in kept), "")

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from types import FunctionType
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from devtrace.diagnosis.slugs import CauseSlug
 from devtrace.source import kinds
 from devtrace.source.matching import called_name, calls_in, is_read, keyword, nodes_of, owner_of
 from devtrace.source.object_walk import registered
+from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.source.vocabulary import is_move
 from devtrace.trace.ids import OpId, SiteId, TensorId
 
@@ -76,21 +78,22 @@ def frame_at(case: MismatchCase, site: SiteId) -> FailingFrame:
 
 
 def siblings_of_odd_trait(case: MismatchCase, name: AccessPath) -> Iterator[AccessPath]:
-    """Yield the tensors beside a named one, on the same wrong device, that the failing function or its caller names."""
+    """Yield the odd tensors beside a named one that the failing function, its caller or a method they call names."""
     mentioned = {name for frame in case.moment.frames[:2] for name in frame.f_code.co_names}
+    own = (class_dict(kind) for kind in classes_of(type(name.last.owner)))
+    called = [each for methods in own for key, each in methods.items() if key in mentioned]
+    mentioned.update(key for each in called if type(each) is FunctionType for key in each.__code__.co_names)
     for sibling in case.moment.beside(name):
         row = case.odd_row(sibling.last.value)
-        if row is None or case.queries.dims[row] == 0:
-            continue
-        if sibling.last.kind == "item" or sibling.last.key in mentioned:
+        is_named = sibling.last.kind == "item" or sibling.last.key in mentioned
+        if is_named and row is not None and case.queries.dims[row] != 0:
             yield sibling
 
 
 def registering_root(case: MismatchCase, name: AccessPath) -> AccessPath | None:
     """Return the outermost module that registers the named object and goes as a whole, for good."""
-    around = ((index, module) for index, module in name.modules() if name.registered_from(index))
-    whole = (index for index, module in around if goes_as_a_whole(module, case.moment.hooks))
-    return next((name.prefix(index + 1) for index in whole), None)
+    around = ((at, module) for at, module in name.modules() if name.registered_from(at))
+    return next((name.prefix(at + 1) for at, module in around if goes_as_a_whole(module, case.moment.hooks)), None)
 
 
 def is_assignable(name: AccessPath) -> bool:
@@ -101,8 +104,7 @@ def is_assignable(name: AccessPath) -> bool:
 
 def names_device(value: ast.expr) -> bool:
     """Return whether a factory's call names its device."""
-    moves = (owner_of(call) is not None and is_move(called_name(call)) for call in calls_in(value))
-    return any(moves) or any(keyword(call, "device") for call in calls_in(value))
+    return any(keyword(x, "device") or (owner_of(x) and is_move(called_name(x))) for x in calls_in(value))
 
 
 def reads(node: ast.AST, variable: str) -> list[ast.Name]:

@@ -67,8 +67,9 @@ _Spots = dict[Span | int, tuple[CodeType, int]]
 
 def site_of(node: ast.AST, source: Source, caller: int) -> int:
     """Return the site of an expression, else of its line; NOWHERE where no instruction is of it."""
-    spots, span = _spots(source, source.outermost(node)), source.span(node)
-    is_first = source.span(source.statement(node)).line == span.line  # the line stands for it all
+    written = source.node_at(source.span(node))  # of `Normal(a, b).scale`, which nobody wrote, the call
+    spots, span = _spots(source, source.outermost(written)), source.span(node)
+    is_first = source.span(source.statement(written)).line == span.line  # the line stands for it all
     found = spots.get(span) or (None if is_first else spots.get(_of_method(node, span))) or spots.get(span.line)
     if found is None:
         return sites.NOWHERE
