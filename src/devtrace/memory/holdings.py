@@ -1,6 +1,7 @@
 """The holders of a device's memory: storages grouped by the name that holds them and by kind, the largest first."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -208,9 +209,10 @@ class Memory:
         return CallId(int(self.queries.outermost_calls[op])) if op >= 0 else NO_CALL
 
     def _module(self, holding: Holding) -> str:
-        """Return the variable that a storage's module was called by."""
+        """Return the variable, or the attribute of `self`, that a storage's module was called by."""
         call = self.outermost(holding)
-        return str(self.queries.trace.calls[call].module.path).partition(".")[0] if call >= 0 else ""
+        named = re.match(r"(?:self\.)?[^.]*", str(self.queries.trace.calls[call].module.path)) if call >= 0 else None
+        return named[0] if named is not None else ""
 
     @cached_property
     def _begun(self) -> int:
