@@ -76,7 +76,7 @@ def _registering(case: MismatchCase, verdict: Verdict, reference: Reference) -> 
     if verdict.move is None or in_class:
         return  # a module takes no buffer under a name that it has
     building = [each for each in given if getattr(each.function, "name", "") == "__init__"]
-    chosen = (building or given)[:1] if building or _is_first_of_one_function(given) else []
+    chosen = building[:1] or (given if len(given) == 1 else [])
     rows = _rows(case, reference.value)
     moved = [Moved(row, _since(case, row, verdict.move) if building else verdict.move.op) for row in rows]
     others = (getattr(each.node, "value", None) for each in given if each not in chosen)
@@ -109,13 +109,6 @@ def _since(case: MismatchCase, row: TensorId, move: Move) -> OpId:
     """Return the op of the module's move after `__init__`; unrecorded births count as before it."""
     is_read = not case.queries.evidence.saw_ops or case.queries.certainty(row) == "inferred"
     return max(move.op, case.queries.producer(case.queries.base(row))) if is_read else move.op
-
-
-def _is_first_of_one_function(given: list[SourceNode]) -> bool:
-    """Return whether the first assignment is the first that runs: all are in one function, and it is in no branch."""
-    if len(given) < 2 or len({id(each.function) for each in given}) > 1:
-        return len(given) == 1
-    return given[0].source.parent(given[0].statement) is given[0].function
 
 
 def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> Iterator[Fix]:
