@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,25 @@ def test_an_object_that_has_no_to_is_not_moved_as_the_layer_beside_it() -> None:
     error = report_of(lambda: Keeper("cuda:0")(torch.ones(1, 3, device="cuda:0"))).findings[0]
     assert error.edits
     assert not any("Halves(torch.ones(3)).to(" in line for line in edits_of(error))
+
+
+@dataclass
+class Filter:
+    rate: torch.Tensor = field(default_factory=lambda: torch.eye(2))
+    noise: torch.Tensor = field(default_factory=lambda: 0.1 * torch.eye(2))
+
+    def to(self, device: str) -> Filter:
+        self.rate = self.rate.to(device)
+        return self
+
+    def predict(self) -> torch.Tensor:
+        return self.rate @ self.rate + self.noise
+
+
+@fails(edits=["self.noise = self.noise.to(device)"])
+def test_what_a_method_left_behind_is_moved_in_that_method() -> None:
+    estimate = Filter().to("cuda:0")
+    estimate.predict()
 
 
 class Adapter(nn.Module):

@@ -8,13 +8,14 @@ from devtrace.diagnosis.evidence.access_paths import NO_PATH, AccessPath
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import find_origin
+from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.evidence.trace_queries import HOST, NOWHERE, SourceNode
 from devtrace.diagnosis.fixes.changes import Anchor, EachOf, OwnLines, Proposal, Within, rewritten, that_ran
 from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, is_assignable, names_device, registering_root, suggested
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.source import kinds
 from devtrace.source.defuse import targets
-from devtrace.source.matching import called_name, is_literal, keyword, nodes_of, owner_of, star_at, variable
+from devtrace.source.matching import called_name, is_literal, keyword, match_code, nodes_of, owner_of, star_at, variable
 from devtrace.source.object_walk import groups_of, is_tensor, items_of, members, states_of
 from devtrace.source.parsing import parameters
 from devtrace.source.safe_values import MISSING, attribute, constructor_fields, evaluate
@@ -27,7 +28,7 @@ Group = dict[Any, Any]
 
 
 def move_beside_neighbour(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Below `x = x.to(device)` repeat it: `y = y.to(device)`."""
+    """Below `x = x.to(device)` repeat it: `y = y.to(device)`; in a method, below `self.x = self.x.to(device)`."""
     name, found, frame = verdict.name, case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
     row, call = case.moment.row(name.last.value), found.code.method_call(found.node)
     if not frame.is_there or row is None or verdict.move is None or not is_assignable(name):
@@ -35,11 +36,25 @@ def move_beside_neighbour(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]
     gives_another = case.queries.by.excludes(found.node, frame.scope(), case.expected_trait)
     if not isinstance(found.statement, ast.Assign) or not call or gives_another:
         return
-    is_kept = name.last.owner is None and any(each.last.owner is not None for each in case.names)
-    if found.function is frame.function and not is_kept and name.code:
-        anchor = Anchor(found.code, found.statement, "below", frame)
+    if found.function is not frame.function:
+        anchor, path = Anchor(found.code, found.statement, "below"), _path_in_method(case, name, found)
+        moved = [Moved(row, OpId(verdict.move.op + 1))]
+    else:
+        is_kept = name.last.owner is None and any(each.last.owner is not None for each in case.names)
+        anchor, path = Anchor(found.code, found.statement, "below", frame), "" if is_kept else name.code
         moved = list(anchor.moved(case, name))
-        yield from Proposal(anchor, OwnLines((name.code,)), call=call).fixes("fixed.beside", moved)
+    yield from Proposal(anchor, OwnLines((path,) if path else ()), call=call).fixes("fixed.beside", moved)
+
+
+def _path_in_method(case: MismatchCase, name: AccessPath, found: SourceNode) -> str:
+    """Return `self.y` in a method of the object that holds both: `to()` of the user's class, which has returned."""
+    neighbour = match_code("$self.$name = $self.$name.$move(...)", found.statement)
+    if neighbour is None or name.last.kind != "attribute" or kinds.is_trained_leaf(name.last.value):
+        return ""
+    span = found.source.span(found.statement)  # its source may have been read another time
+    given = assignments(case.queries, name.last.owner, neighbour["name"])
+    is_there = span in (each.source.span(each.statement) for each in given)
+    return f"{found.code.text(neighbour['self'])}.{name.last.key}" if is_there else ""
 
 
 def move_what_it_missed(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
