@@ -17,7 +17,7 @@ import devtrace
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Site
 from failing import BOTH, Text, culprit_of, error_of, fails, report_of
-from odd_programs import Lent, Painted, Scaled
+from odd_programs import Halved, Lent, Painted, Scaled
 from trees import parsed
 
 
@@ -314,6 +314,37 @@ def test_the_line_that_waits_for_replicas_gives_no_name_to_their_tensors() -> No
 def test_a_gradient_on_the_wrong_device_that_backward_refuses_is_explained() -> None:
     w = torch.rand(3, device="cuda:0", requires_grad=True)
     (w * 2).backward(torch.ones(3))
+
+
+@fails(
+    cause="wrong-device",
+    name="back",
+    devices=("cuda:0", "cpu"),
+    born="back = gradient.cpu() / 2",
+    edits=[],
+    message=Text(begins="`back` is on cpu; backward needs this gradient on cuda:0."),
+)
+def test_a_gradient_that_a_function_of_the_users_returned_on_the_wrong_device_is_named() -> None:
+    x = torch.ones(3, device="cuda:0", requires_grad=True)
+    scale = torch.ones(3, device="cuda:0", requires_grad=True)
+    Halved.apply(x, scale).sum().backward()  # type: ignore[no-untyped-call]
+
+
+class Both(Halved):
+    """A function that brings both gradients to the CPU."""
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        second = gradient.cpu()
+        first = gradient.cpu()
+        return first, second
+
+
+@fails(born="first = gradient.cpu()")
+def test_of_several_gradients_on_the_wrong_device_the_one_at_the_index_that_torch_names_is_meant() -> None:
+    x = torch.ones(3, device="cuda:0", requires_grad=True)
+    scale = torch.ones(3, device="cuda:0", requires_grad=True)
+    Both.apply(x, scale).sum().backward()  # type: ignore[no-untyped-call]
 
 
 class WithEmptyScale(nn.Module):

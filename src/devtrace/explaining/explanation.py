@@ -22,7 +22,7 @@ import torch
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import Walk
 from devtrace.diagnosis.evidence.error_origins import text_of
-from devtrace.diagnosis.evidence.torchs_sentences import is_refused_gradient
+from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.explaining import kept_copies
 from devtrace.explaining.reading import attributes, calls, expressions, names
 from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, add_left_behind, failed_op
@@ -160,7 +160,7 @@ class Explanation:
         return found
 
     def _failed(self) -> FailedOp:
-        is_readable = self.worker is None and not is_refused_gradient(self.text)  # a gradient is in no frame's line
+        is_readable = self.worker is None and refused_gradient(self.text) is None  # a gradient is in no frame's line
         found = failed_op(self.reader) if is_readable else None
         return found or FailedOp(UNKNOWN, [], len(self.stack.levels) - 1)
 

@@ -34,7 +34,8 @@ def it_has_no_data(case: MismatchCase) -> Verdict | None:
 def it_was_put_on_this_device(case: MismatchCase) -> Verdict | None:
     if case.origin.arrival not in ("copied", "made-there"):
         return None
-    if case.queries.trace.ops.raw("phase", case.origin.op) == "backward":
+    in_backward = case.queries.trace.ops.raw("phase", case.origin.op) == "backward"
+    if in_backward and case.mismatch.of != "gradient":
         return None  # a gradient goes back where its tensor came from, at the line that moved that
     arrived = case.queries.op_site(case.origin.op)
     born = arrived if case.mismatch.is_meant else case.born
@@ -46,6 +47,8 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
         return ""
     if case.odd_trait == META:
         return sentence("wrong-device.reason-meta")
+    if case.mismatch.of == "gradient":
+        return sentence("wrong-device.reason-gradient", odd=case.odd_trait)
     base = case.queries.base
     if not case.begins_so and base(case.origin.row) != base(case.row) and not case.mismatch.is_meant:
         return sentence("wrong-device.reason-stayed", odd=case.odd_trait, expected=case.expected_trait)

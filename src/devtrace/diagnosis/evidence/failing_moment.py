@@ -12,7 +12,7 @@ from typing import Any, Final
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath, Walk
 from devtrace.diagnosis.evidence.lent_modules import Hook, hook_of
-from devtrace.diagnosis.evidence.torchs_sentences import is_refused_gradient
+from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source import kinds
@@ -126,7 +126,7 @@ class FailingMoment:
     def is_of_backward(self) -> bool:
         """Return whether `loss.backward()` failed within, over a gradient that is no expression of a line."""
         errors = self.queries.trace.errors
-        return len(errors) > 0 and is_refused_gradient(errors[-1].message)
+        return len(errors) > 0 and refused_gradient(errors[-1].message) is not None
 
     def names(self, row: TensorId) -> list[AccessPath]:
         """Return the names of a tensor, best first, else those of tensors that share its storage."""

@@ -27,7 +27,7 @@ RECENT: Final = 200
 class Mismatch:
     """An op that got tensors of several devices, or dtypes: one tensor is odd, the others are as expected.
 
-    `of` tells what was refused: inputs of an op, the copy of a tensor without data, or a dtype as such.
+    `of` tells what was refused: inputs of an op, a gradient, the copy of a tensor without data, or a dtype as such.
     """
 
     op: OpId
@@ -38,7 +38,7 @@ class Mismatch:
     words: Site | None = None  # what says that the CPU is meant, where the odd tensor is on an accelerator
     is_undecided: bool = False  # True if nothing says which device is meant
     is_meant: bool = False  # True if the program's variables name the expected one of two accelerators
-    of: Literal["inputs", "copy"] | Refused = "inputs"
+    of: Literal["inputs", "gradient", "copy"] | Refused = "inputs"
 
 
 def find_mismatch(queries: TraceQueries, op: OpId) -> Mismatch | None:

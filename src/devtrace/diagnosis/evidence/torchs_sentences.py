@@ -3,7 +3,7 @@
 import ast
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from devtrace.features import offered
 from devtrace.source.matching import called_name, keyword
@@ -62,7 +62,8 @@ ABOUT_DEVICES: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )  # fmt: skip
 _REFUSED: Final = re.compile(
-    r"Function \w+ returned an invalid gradient at index \d+ - expected device (?:type )?\S+ but got \S+"
+    r"Function \w+ returned an invalid gradient at index (\d+) - "
+    r"expected device (?:type )?(\S+) but got (\S+)"
 )
 
 
@@ -71,9 +72,17 @@ def is_of_another_trait(text: str) -> bool:
     return any(read(text) is not None for read in offered("error kind").values())
 
 
-def is_refused_gradient(text: str) -> bool:
-    """Return whether a backward pass got a gradient on the wrong device."""
-    return _REFUSED.search(text) is not None
+class RefusedGradient(NamedTuple):
+    """A gradient that a backward pass got on the wrong device: its position, the devices."""
+
+    at: int
+    expected: str
+    got: str
+
+
+def refused_gradient(text: str) -> RefusedGradient | None:
+    found = _REFUSED.search(text)
+    return RefusedGradient(int(found[1]), found[2], found[3]) if found is not None else None
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,8 @@ class Search:
         case = self.case
         if case.in_a_replica:
             return Fix(sentence("fixed.for-replicas"))
+        if case.mismatch.of == "gradient":
+            return Fix(sentence("fixed.for-gradient", expected=case.expected_trait))
         is_at_rest = self.verdict.cause == "asked-at-rest"
         if is_at_rest and self.verdict.asked is None:
             return Fix(sentence("fixed.for-hook", module=self.verdict.module_text))

@@ -15,20 +15,21 @@ from devtrace.diagnosis.evidence.intent import intended
 from devtrace.diagnosis.evidence.mismatch import Mismatch, find_mismatch
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase
 from devtrace.diagnosis.evidence.origins import factory_call
-from devtrace.diagnosis.evidence.torchs_sentences import NO_DATA
+from devtrace.diagnosis.evidence.source_text import assigned_names
+from devtrace.diagnosis.evidence.torchs_sentences import NO_DATA, refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.explained_mismatch import explained
 from devtrace.source.kinds import device_named_by
-from devtrace.source.matching import called_name, calls_in, given_trait
+from devtrace.source.matching import called_name, calls_in, given_trait, listed, nodes_of, variable
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import values, worth
 from devtrace.source.vocabulary import in_full
-from devtrace.trace.ids import OpId
+from devtrace.trace.ids import OpId, TensorId
 
 
 def device_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
-    mismatch = _refused_copy(queries, moment, op, text)
+    mismatch = _refused_gradient(queries, op, text) or _refused_copy(queries, moment, op, text)
     if mismatch is None and (found := find_mismatch(queries, op)) is not None:
         mismatch = _blame_the_input(queries, moment, intended(queries, moment, found))
     return explained(MismatchCase.of(queries, moment, mismatch), "device-mismatch") if mismatch is not None else None
@@ -49,6 +50,44 @@ def _blame_the_input(queries: TraceQueries, moment: FailingMoment, mismatch: Mis
     of_odd_trait = [row for row in rows if row is not None and queries.device(row) == mismatch.odd_trait]
     tensor = next((row for row in of_odd_trait if queries.dims[row] > 0), mismatch.odd_tensor)
     return replace(mismatch, odd_tensor=tensor)
+
+
+# Gradients that torch refused, by an error's text, if the trace has the tensor.
+
+
+def _refused_gradient(queries: TraceQueries, op: OpId, text: str) -> Mismatch | None:
+    refused = refused_gradient(text)
+    if refused is None:
+        return None
+    step = _last_step_of_backward(queries, op)
+    used = {row for each in step for row in queries.inputs(each)}
+    left = [row for each in step for row in queries.outputs(each) if row not in used]
+    left = [row for row in left if queries.device(row) == refused.got]
+    if len(left) > 1:
+        left = [row for row in left if _is_returned_at(queries, row, refused.at)]
+    return Mismatch(op, left[0], refused.got, refused.expected, of="gradient") if len(left) == 1 else None
+
+
+def _last_step_of_backward(queries: TraceQueries, op: OpId) -> list[OpId]:
+    """Return the last ops of a backward pass that one function ran."""
+    functions, found = queries.trace.sites, list[OpId]()
+    for before in map(OpId, range(op - 1, -1, -1)):
+        site = queries.op_site(before)
+        if queries.trace.ops.raw("phase", before) != "backward" or site < 0:
+            break
+        if found and functions.raw("function", site) != functions.raw("function", queries.op_site(found[0])):
+            break
+        found.append(before)
+    return found[::-1]
+
+
+def _is_returned_at(queries: TraceQueries, row: TensorId, index: int) -> bool:
+    """Return whether a function returns a tensor at a position: `return gradient, scale`."""
+    made = queries.op_node(queries.producer(row))
+    returns = nodes_of(ast.Return, made.function) if made.function is not None else ()
+    returned = (listed(each.value) for each in returns if each.value is not None)
+    there = [each for items in returned for each in items[index : index + 1]]
+    return any(variable(each) in assigned_names(made) or made.node in ast.walk(each) for each in there)
 
 
 # Copies of tensors without data.

@@ -229,7 +229,7 @@ def _others(case: MismatchCase, verdict: Verdict, named: int) -> str:
 
 
 _REFUSED: Final = family(
-    "mismatch.*", "mismatch.copy", "mismatch.index", "mismatch.mask", "mismatch.float",
+    "mismatch.*", "mismatch.gradient", "mismatch.copy", "mismatch.index", "mismatch.mask", "mismatch.float",
     "mismatch.single", "mismatch.result", "mismatch.gradients", "mismatch.numpy", "mismatch.copy-somewhere",
     "mismatch.number-somewhere", "mismatch.whole-somewhere",
 )  # fmt: skip
