@@ -68,8 +68,9 @@ def _read(data: dict[str, Any]) -> Case:
         raise FormatError.of("trace-newer", version=data["version"], newest=VERSION)
     unpacked = zlib.decompressobj().decompress(base64.b64decode(data["data"]), MOST_BYTES)
     found = json.loads(unpacked)
-    kept = of_rows(found, _records())
-    objects = kept.pop("objects")
+    known = of_rows(found, _records())
+    objects = known["objects"]
+    kept = {name: value for name, value in known.items() if name in _KEPT}  # a file may have more
     files = {file: File(*parts) for file, parts in found["files"].items()}
     return Case(decode(found["trace"]), Snapshot(lambda: objects, **kept), SavedFiles(files, tuple(found["kinds"])))
 

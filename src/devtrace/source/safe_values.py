@@ -7,8 +7,7 @@ dictionaries and C descriptors alone. (Hence `issubclass(type(x), T)` throughout
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import (
@@ -22,7 +21,7 @@ from types import (
 )
 from typing import Any, Final, NamedTuple
 
-from devtrace.source.matching import called_name, is_step, variable
+from devtrace.source.matching import is_step, variable
 from devtrace.source.parsing import Source, Span, read
 from devtrace.source.stand_ins import Frame
 
@@ -294,28 +293,20 @@ def _longest(path: ast.expr, source: Source, scope: Scope) -> Value | None:
     return Value(path, source.segment(path), value)
 
 
-# Numbers and texts computed from others: `f"cuda:{rank}"`.
-
-_OPERATORS: Final[Mapping[type[ast.operator], Callable[[Any, Any], Any]]] = {
-    ast.Add: operator.add,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Sub: operator.sub,
-}
-_CALLS: Final[Mapping[str, Callable[[Any], Any]]] = {"int": int, "str": str}
+# Texts computed from values: `f"cuda:{rank}"`.
 
 
 def plain(node: ast.AST, scope: Scope) -> str | int | None:
-    """Return the value of code that computes a text or number from looked-up ones."""
+    """Return the value of code that is a text or a number, or computes a text from such."""
     try:
         value = _value(node, scope)
-    except (ArithmeticError, LookupError, TypeError, ValueError):
+    except LookupError:
         return None
     return value if type(value) in (str, int) else None
 
 
 def worth(node: ast.AST, scope: Scope) -> Any:
-    """Return the value of code that is a literal, a look-up, or computes a text or number; else MISSING."""
+    """Return the value of code that is a literal, a look-up, or computes a text; else MISSING."""
     computed = plain(node, scope)
     return evaluate(node, scope) if computed is None else computed
 
@@ -328,12 +319,6 @@ def _value(node: ast.AST, scope: Scope) -> Any:
             return "".join(str(_known(part, scope)) for part in parts)
         case ast.FormattedValue(value=inner, format_spec=None):
             return _known(inner, scope)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_known(left, scope), _known(right, scope))
-        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str() as text), attr="format"), keywords=[]):
-            return text.format(*(_known(each, scope) for each in node.args))
-        case ast.Call(func=ast.Name(), args=[given], keywords=[]) if called_name(node) in _CALLS:
-            return _CALLS[called_name(node)](_known(given, scope))
     return evaluate(node, scope)
 
 

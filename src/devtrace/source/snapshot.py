@@ -46,7 +46,7 @@ class Snapshot:
 
     `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
     `cells`: those that ran so far, oldest first. `facts`: what observers of the recording noted, asked for by class.
-    `went_on`: ops that raised, of which the program caught the error and went on. `flags`: those that it began with.
+    `went_on`: ops that raised, of which the program caught the error and went on.
     """
 
     freeze: Callable[[], Objects] = Objects
@@ -56,7 +56,6 @@ class Snapshot:
     evidence: Evidence = field(default_factory=Evidence)
     facts: tuple[object, ...] = ()
     went_on: frozenset[int] = frozenset()
-    flags: tuple[str, ...] = ()
 
     @cached_property
     def objects(self) -> Objects:
@@ -69,11 +68,6 @@ class Snapshot:
 
     def facts_of(self, kind: type[Fact]) -> tuple[Fact, ...]:
         return tuple(each for each in self.facts if isinstance(each, kind))
-
-
-def flags_given() -> tuple[str, ...]:
-    """Return the flags of the running program, without what they are given."""
-    return tuple(each.partition("=")[0] for each in sys.argv[1:] if each[:1] == "-")
 
 
 def frozen(

@@ -40,34 +40,6 @@ class Schedule(nn.Module):
         return drawn
 
 
-class Sides(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Linear(4, 4)
-        self.sides: Any = dict(left=[nn.Linear(4, 4)], right=[nn.Linear(4, 4), nn.Tanh()])  # noqa: C408 (as written)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.stem(x)
-        for side in self.sides.values():
-            for layer in side:
-                x = layer(x)
-        return x
-
-
-class Mixed(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem, self.first = nn.Linear(4, 4), nn.Linear(4, 4)
-        self.parts: Any = {"deep": [nn.Linear(4, 4), nn.ReLU()], "flat": nn.Linear(4, 4)}
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x, (deep, flat) = self.stem(x), self.parts.values()
-        for layer in deep:
-            x = layer(x)
-        both: torch.Tensor = x + flat(x)
-        return both
-
-
 @dataclass
 class Cloud:
     points: torch.Tensor
@@ -94,14 +66,6 @@ def schedule() -> None:
     Schedule().to(GPU)(torch.rand(2, 5, device=GPU))
 
 
-def sides() -> None:
-    Sides().to(GPU)(torch.rand(2, 4, device=GPU))
-
-
-def mixed() -> None:
-    Mixed().to(GPU)(torch.rand(2, 4, device=GPU))
-
-
 def cloud() -> None:
     both = Cloud(torch.rand(5, 3), torch.rand(5, 3)).to(GPU)
     torch.cat((both.points, both.normals), dim=1)
@@ -124,22 +88,6 @@ def test_an_attribute_that_is_set_by_name_is_registered_by_that_name(
     found: Callable[..., Finding], program: Callable[[], None], edit: str
 ) -> None:
     assert edits_of(found(program)) == [edit]
-
-
-@both
-def test_a_dictionary_of_lists_made_by_a_call_becomes_containers(found: Callable[..., Finding]) -> None:
-    (line,) = edits_of(found(sides))
-    left, right = "left=nn.ModuleList([nn.Linear(4, 4)])", "right=nn.ModuleList([nn.Linear(4, 4), nn.Tanh()])"
-    assert line.startswith(f"self.sides: Any = nn.ModuleDict(dict({left}, {right}))")
-
-
-@both
-def test_of_a_dictionary_with_lists_and_layers_only_the_lists_become_lists_of_modules(
-    found: Callable[..., Finding],
-) -> None:
-    (line,) = edits_of(found(mixed))
-    deep = '"deep": nn.ModuleList([nn.Linear(4, 4), nn.ReLU()])'
-    assert line == f'self.parts: Any = nn.ModuleDict({{{deep}, "flat": nn.Linear(4, 4)}})'
 
 
 @pytest.mark.parametrize(

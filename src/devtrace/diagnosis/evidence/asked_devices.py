@@ -1,11 +1,10 @@
-"""The device that a line asks for, and the code that names it: here, in a caller, in a `with`, as the default.
+"""The device that a line asks for, and the code that names it: here, or in a caller.
 
-And who gave that code its value: a variable, an attribute, a loop, a default, a flag (`who_asked`).
+And who gave that code its value: a variable, an attribute, a loop, a default (`who_asked`).
 """
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from devtrace.diagnosis.edits import Code
@@ -14,15 +13,13 @@ from devtrace.diagnosis.evidence.source_text import assignments
 from devtrace.diagnosis.findings import Line
 from devtrace.source import kinds
 from devtrace.source.defuse import bindings, given_by, gone_through
-from devtrace.source.matching import called_name, chain, keyword, nodes_of, same_code, variable
+from devtrace.source.matching import called_name, chain, nodes_of, same_code, variable
 from devtrace.source.parsing import defaults, parameters
-from devtrace.source.safe_values import MISSING, class_dict, evaluate, full_name_of, plain, worth
+from devtrace.source.safe_values import class_dict, evaluate, plain, worth
 from devtrace.source.vocabulary import DEVICE_LISTS, full_name, takes_number
 from devtrace.words.catalogue import sentence
 
 Refused = Callable[[str], bool]
-Named = Callable[[FailingFrame, ast.AST], Iterable[str]]
-MOST_NUMBERS: Final = 64
 
 
 class AskedDevice(NamedTuple):
@@ -42,33 +39,22 @@ class AskedDevice(NamedTuple):
         return self.device in (*devices_named(self.frame, node), plain(node, self.frame.scope()))
 
 
-def asked_device(frames: Sequence[FailingFrame], is_refused: Refused, named: Named | None = None) -> AskedDevice | None:
-    """Return the refused device of a line, in the outermost frame that passes it on; `frames` begin innermost.
-
-    `named` reads other names in code than devices.
-    """
-    named = named or devices_named
+def asked_device(frames: Sequence[FailingFrame], is_refused: Refused) -> AskedDevice | None:
+    """Return the refused device of a line, in the outermost frame that passes it on; `frames` begin innermost."""
     found = None
     for frame in frames:
         known = found.device if found is not None else ""
         head = getattr(frame.expression, "items", None) or [frame.expression]  # of a `with` without the body
-        asked = (each for code in head for each in _asked(frame, code, is_refused, named))
+        asked = (each for code in head for each in _asked(frame, code, is_refused))
         found = next((each for each in asked if known in ("", each.device)), found)
         if found is not None and not found.is_handed_in:
             break
-    return found or next(_around(frames, is_refused, named), None)
+    return found
 
 
 def devices_named(frame: FailingFrame, node: ast.AST) -> list[str]:
-    """Return the devices that code names: a text, a `torch.device`, a number in a device position, a list.
-
-    Of a `functools.partial`: its arguments.
-    """
+    """Return the devices that code names: a text, a `torch.device`, a number in a device position, a list."""
     value = worth(node, frame.scope())
-    if value is MISSING:
-        value = _numbers(node, frame)
-    if type(value) is partial:
-        value = [*value.args, *value.keywords.values()]
     values = value if type(value) in (list, tuple) else [value]
     if all(type(each) is int for each in values):
         kind = _kind_of_number(frame, node)
@@ -76,40 +62,16 @@ def devices_named(frame: FailingFrame, node: ast.AST) -> list[str]:
     return [device for each in values if (device := kinds.device_named_by(each))]
 
 
-def _numbers(node: ast.AST, frame: FailingFrame) -> list[int]:
-    """Return the numbers of `list(range(4))` or `[*range(4)]`."""
-    match node:
-        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[inner]) | ast.List(elts=[ast.Starred(value=inner)]):
-            given = inner.args if isinstance(inner, ast.Call) and called_name(inner) == "range" else []
-            ends = [end for each in given if type(end := plain(each, frame.scope())) is int]
-            return [*range(*ends)[:MOST_NUMBERS]] if ends and len(ends) == len(given) else []
-    return []
-
-
 def accelerator(frame: FailingFrame) -> str:
     """Return the kind of device that a number alone stands for."""
     return next(iter(frame.moment.queries.snapshot.objects.accelerators), "cuda").partition(":")[0]
 
 
-def _asked(frame: FailingFrame, code: ast.AST, is_refused: Refused, named: Named) -> Iterator[AskedDevice]:
+def _asked(frame: FailingFrame, code: ast.AST, is_refused: Refused) -> Iterator[AskedDevice]:
     mapped_from = {key for each in nodes_of(ast.Dict, code) for key in each.keys}
     for node in ast.walk(code):
         if node not in mapped_from:
-            yield from (AskedDevice(each, frame, node) for each in named(frame, node) if is_refused(each))
-
-
-def _around(frames: Sequence[FailingFrame], is_refused: Refused, named: Named) -> Iterator[AskedDevice]:
-    """Yield the devices of `with torch.device(...)` around the frames' lines, then those set as the default."""
-    for frame in frames:
-        for outer in frame.source.ancestors(frame.source_node.node):
-            for item in getattr(outer, "items", ()):
-                is_known = evaluate(item.context_expr, frame.scope()) is not MISSING
-                if is_known or called_name(item.context_expr) == "device":
-                    yield from _asked(frame, item, is_refused, named)
-    for frame in frames:
-        for call in nodes_of(ast.Call, frame.source.tree):
-            if called_name(call) == "set_default_device":
-                yield from _asked(frame, call, is_refused, named)
+            yield from (AskedDevice(each, frame, node) for each in devices_named(frame, node) if is_refused(each))
 
 
 def _kind_of_number(frame: FailingFrame, node: ast.AST) -> str:
@@ -183,20 +145,6 @@ def _of_attribute(asked: AskedDevice, owned: ast.expr, attribute: str) -> Iterat
     owner = evaluate(owned, frame.scope())
     yield from ((each.code, each.node) for each in assignments(frame.moment.queries, owner, attribute))
     kind = owner if issubclass(type(owner), type) else type(owner)
-    yield from ((frame.code, each) for each in _defaults_of_flags(asked, kind, attribute))
     for body in nodes_of(ast.ClassDef, frame.source.tree):
         if body.name == type.__dict__["__name__"].__get__(kind) and attribute in class_dict(kind):
             yield from ((frame.code, each.value) for each in bindings(frame.source, body, attribute))
-
-
-def _defaults_of_flags(asked: AskedDevice, kind: type, attribute: str) -> Iterator[ast.expr]:
-    """Yield the defaults of a parser's flags that give a namespace an attribute, unless the command has the flag."""
-    calls = nodes_of(ast.Call, asked.frame.source.tree) if full_name_of(kind) == ("argparse", "Namespace") else ()
-    for call in (each for each in calls if called_name(each) == "add_argument"):
-        flags = [each.value for each in call.args if type(each) is ast.Constant and type(each.value) is str]
-        long = (each.lstrip("-").replace("-", "_") for each in flags if each.startswith("--"))
-        stored = getattr(keyword(call, "dest"), "value", None) or next(long, None)
-        default = keyword(call, "default")
-        is_given = not set(flags).isdisjoint(asked.frame.moment.queries.snapshot.flags)
-        if stored == attribute and default is not None and not is_given:
-            yield default

@@ -20,8 +20,8 @@ from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.changes import rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source import kinds
-from devtrace.source.defuse import bindings, given_by, is_written, path_of, paths_in, targets
-from devtrace.source.matching import alone, is_literal, match_code, nodes_of, only, variable, written_out
+from devtrace.source.defuse import given_by, is_written, path_of, paths_in, targets
+from devtrace.source.matching import alone, is_literal, match_code, nodes_of, only
 from devtrace.source.object_walk import Reference, is_tensor, items_of, members
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.trace.ids import OpId, TensorId
@@ -76,7 +76,7 @@ def _registering(case: MismatchCase, verdict: Verdict, reference: Reference) -> 
     if verdict.move is None or in_class:
         return  # a module takes no buffer under a name that it has
     building = [each for each in given if getattr(each.function, "name", "") == "__init__"]
-    chosen = (building or given)[:1] if building or _is_first_of_one_function(given) else []
+    chosen = building[:1] or (given if len(given) == 1 else [])
     rows = _rows(case, reference.value)
     moved = [Moved(row, _since(case, row, verdict.move) if building else verdict.move.op) for row in rows]
     others = (getattr(each.node, "value", None) for each in given if each not in chosen)
@@ -111,13 +111,6 @@ def _since(case: MismatchCase, row: TensorId, move: Move) -> OpId:
     return max(move.op, case.queries.producer(case.queries.base(row))) if is_read else move.op
 
 
-def _is_first_of_one_function(given: list[SourceNode]) -> bool:
-    """Return whether the first assignment is the first that runs: all are in one function, and it is in no branch."""
-    if len(given) < 2 or len({id(each.function) for each in given}) > 1:
-        return len(given) == 1
-    return given[0].source.parent(given[0].statement) is given[0].function
-
-
 def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> Iterator[Fix]:
     code, value, statement = given
     paths = [path for path, _ in given_by(code.source, statement)]
@@ -125,17 +118,14 @@ def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> 
     if not isinstance(value, ast.expr) or left in map(ast.unparse, ast.walk(value)):
         return
     right, container, is_alone = code.text(value), _container_of(reference.value), len(paths) == 1
-    changes: list[tuple[ast.AST, str]] = []
+    changed: ast.AST = statement
     if not is_alone and (container or kinds.is_trained_leaf(reference.value)):
         return
     if container:
-        torch_nn = _torch_nn(code, reference.owner)
-        new = _contained(code, value, reference.value, torch_nn)
+        layers = "" if right in ("{}", "dict()") else right
+        changed, new = value, f"{_torch_nn(code, reference.owner)}.{container}({layers})"
         key = "fixed.container-of-parameters" if container.startswith("Parameter") else "fixed.container"
         help = sentence(key, container=container, code=f"{left} = {one_line(new)}")
-        changes = [(value, new), *_lists_added(code, statement, left, reference.value, torch_nn)]
-        if _is_nested(reference.value) and len(changes) == 1 and not _parts(value):
-            return
     elif not is_tensor(reference.value) or (is_literal(value) and right != "None"):
         return
     elif kinds.is_trained_leaf(reference.value):
@@ -153,10 +143,9 @@ def _registered(given: SourceNode, reference: Reference, moved: list[Moved]) -> 
             right = right if is_alone else "None"  # `self.n, self.table = n, None` gives the buffer its value then
             new = f'{own}.register_buffer("{reference.key}", {right}{"" if is_running else ", persistent=False"})'
             help = sentence("fixed.buffer", code=one_line(new))
-    changes = changes or [(statement, new)]
     trains = bool(container) or kinds.is_trained_leaf(reference.value)
-    edits = [code.replaced(*change) for change in changes] if is_alone else [code.above(statement, new)]
-    yield from (replace(fix, trains=trains) for fix in suggested(help, *edits, moved=moved))
+    edit = code.replaced(changed, new) if is_alone else code.above(statement, new)
+    yield from (replace(fix, trains=trains) for fix in suggested(help, edit, moved=moved))
 
 
 def _is_running(code: Code, statement: ast.stmt, attribute: str) -> bool:
@@ -170,49 +159,11 @@ def _is_running(code: Code, statement: ast.stmt, attribute: str) -> bool:
     return False
 
 
-def _contained(code: Code, node: ast.expr, layers: Any, torch_nn: str) -> str:
-    """Return a list or dict of layers as torch's container; nested ones as well."""
-    inner = list(items_of(layers))
-    parts = _parts(node) if _is_nested(layers) else []
-    pairs = zip(parts, inner if len(parts) == len(inner) else inner[:1] * len(parts), strict=True)
-    nested = ((part, _contained(code, part, each, torch_nn)) for part, each in pairs if _container_of(each))
-    text = code.text_with(node, *nested)
-    return f"{torch_nn}.{_container_of(layers)}({'' if text in ('{}', 'dict()') else text})"
-
-
-def _parts(node: ast.expr) -> list[ast.expr]:
-    """Return the items of a container in code, also of `dict(left=[...], right=[...])`."""
-    match node:
-        case ast.Call(func=ast.Name(id="dict"), args=[], keywords=words) if all(word.arg for word in words):
-            return [word.value for word in words]
-    return written_out(node)
-
-
-def _lists_added(
-    code: Code, statement: ast.stmt, left: str, layers: Any, torch_nn: str
-) -> Iterator[tuple[ast.AST, str]]:
-    """Yield each list of layers that the constructor adds to its list, and how it reads as a container of torch's.
-
-    Of `self.blocks.append([conv, norm])` that is `[conv, norm]`; of `self.blocks.append(block)` what `block` was given.
-    """
-    function = code.source.function(statement)
-    for node in ast.walk(function) if function is not None and _is_nested(layers) else ():
-        added = match_code(f"{left}.append($x)", node) or match_code(f"{left}[$key] = $x", node)
-        if function is not None and added is not None:
-            given = [each.value for each in bindings(code.source, function, variable(added["x"]))]
-            for value in given or [added["x"]]:
-                yield value, _contained(code, value, items_of(layers)[0], torch_nn)
-
-
-def _is_nested(value: Any) -> bool:
-    return any(_container_of(each) for each in items_of(value))
-
-
 def _container_of(value: Any) -> str:
-    """Return torch's container for modules or parameters: "ModuleList" for `[[conv, norm], [conv]]`, "" for `3`."""
+    """Return torch's container for modules or parameters: "ModuleList" for `[conv, norm]`, "" for `3`."""
     parts = items_of(value)
     of_parameters = all(map(kinds.is_parameter, parts))
-    of_modules = all(kinds.is_module(each) or _container_of(each) for each in parts)
+    of_modules = all(map(kinds.is_module, parts))
     is_dict = type(value) is dict
     if not parts or not (of_parameters or of_modules) or (is_dict and any(type(key) is not str for key in value)):
         return ""

@@ -4,7 +4,6 @@ model.to("cuda:1")                          # bad where there is one device
 torch.load("best.pt", map_location="cpu")   # good where there is none
 """
 
-import ast
 import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -52,10 +51,8 @@ def device_refused(queries: TraceQueries, moment: FailingMoment, op: OpId, text:
         paths = [paths[0] for row in queries.inputs(op) if (paths := moment.names(row))]
         names = [f"`{path.text}`" for path in paths if type(path.last.value).__name__ != "DTensor"]
     there = [*queries.snapshot.objects.accelerators] or [HOST]
-    frames = FailingFrame.all_of(moment, there[0]) if key in ("absent", "file", "misspelt") else []
+    frames = FailingFrame.all_of(moment, there[0]) if key in ("absent", "file") else []
     answer = _absent(frames, ":".join(names), there) if key in ("absent", "file") else _Answer()
-    if key == "misspelt":
-        answer = _misspelt(frames, "".join(names))
     if key == "file":  # it is where the file was saved, if no line says so
         key, answer = ("absent", answer) if answer.device else (key, _mapped(frames))
     device = answer.device or ":".join(names)
@@ -85,17 +82,6 @@ def _absent(frames: Sequence[FailingFrame], kind: str, there: list[str]) -> _Ans
     code = asked.frame.code.text(asked.node)  # `rank`, where another line or the command gave it a number
     help = sentence("device-refused.absent-named-help", code=code, value=value) if value is not None else ""
     return _Answer(asked.device, who_asked(asked, frames[0]), help=help)
-
-
-def _misspelt(frames: Sequence[FailingFrame], text: str) -> _Answer:
-    """Return the text that names no device, and who says so."""
-
-    def texts(frame: FailingFrame, node: ast.AST) -> list[str]:
-        value = plain(node, frame.scope())
-        return [value] if type(value) is str else []
-
-    asked = asked_device(frames, lambda value: text in (value, value.partition(":")[0]), texts)  # torch may name a part
-    return _Answer(asked.device, who_asked(asked, frames[0])) if asked is not None else _Answer(text)
 
 
 def _mapped(frames: Sequence[FailingFrame]) -> _Answer:

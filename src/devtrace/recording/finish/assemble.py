@@ -24,7 +24,7 @@ from devtrace.recording.finish.tensors import Tensors
 from devtrace.runtime.quiet import Quiet, untransformed
 from devtrace.runtime.requirements import own_version
 from devtrace.source.live_objects import Evidence
-from devtrace.source.snapshot import Objects, Snapshot, flags_given, frozen
+from devtrace.source.snapshot import Objects, Snapshot, frozen
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import OP_KINDS, PHASES
 from devtrace.trace.ledger_counts import Copies, Ops, callers_of_backward, count
@@ -118,7 +118,6 @@ class Assembly:
             cells=cells_so_far(),
             evidence=evidence,
             facts=tuple(fact for each in self.recorder.observers.values() for fact in each.facts(self)),
-            flags=flags_given(),
         )
 
     def _sites(self) -> Array:
