@@ -130,12 +130,12 @@ def number_became_a_tensor(case: MismatchCase) -> Verdict | None:
 
 
 def factory_had_no_dtype(case: MismatchCase) -> Verdict | None:
-    """A factory used the default dtype, or an op on whole numbers did."""
+    """A factory used the default dtype, or an op on whole numbers did; a tensor of one number is no data to cast."""
     origin = case.origin
     if origin.arrival not in ("made", "computed") or case.odd_trait in _NOT_BY_TORCH:
         return None
     is_promoted = origin.arrival == "computed" and not autocast_regions.is_of_whole_numbers(case.queries, origin.op)
-    is_meant = is_promoted or is_like_data(case.queries, origin)
+    is_meant = is_promoted or (is_like_data(case.queries, origin) and case.queries.size(origin.row) > 1)
     return Verdict("created-without-device", case.queries.born(origin.row), case.name) if not is_meant else None
 
 

@@ -44,7 +44,7 @@ def find_dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, 
     dtypes = list(dict.fromkeys(queries.trait(row) for row in rows))
     if len(dtypes) < 2:
         return _only_one(queries, op, rows, error)
-    odd = _of_the_argument(queries, op, error) or _odd(queries, moment, op, rows, dtypes)
+    odd = _odd(queries, moment, op, rows, dtypes, error)
     rest = [row for row in rows if queries.trait(row) != odd]
     expected = next((row for row in rest if mismatch.is_owned(queries, row)), rest[0])  # a parameter's
     return mismatch.of_inputs(queries, op, rows, odd, queries.trait(expected))
@@ -161,11 +161,14 @@ def _half_gradients(moment: FailingMoment, op: OpId) -> Mismatch | None:
 # Which of several dtypes is the odd one.
 
 
-def _odd(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[TensorId], dtypes: list[str]) -> str:
+def _odd(
+    queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[TensorId], dtypes: list[str], error: DtypeError
+) -> str:
     return (
         _of_whole_numbers(queries, op, rows, dtypes)
         or _real_beside_complex(queries, moment, rows, dtypes)
         or _of_the_model(queries, moment, op, rows, dtypes)
+        or _of_the_argument(queries, op, error)
         or _by_autocast(queries, moment, op, rows)
         or _beside_a_gradient(queries, rows, dtypes)
         or mismatch.left_behind({dtype: _cast_from(queries, rows, dtype) for dtype in dtypes})
