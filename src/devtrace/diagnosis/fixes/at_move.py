@@ -64,7 +64,10 @@ def move_what_it_missed(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         return
     step, anchor = unregistered_step(verdict), Anchor(frame.code, moving.statement, "below", frame)
     path = next((part for part in name.parts() if part.last is step), name)
-    if len(path.references) > 1 and path.code and moving.function is frame.function and is_assignable(path):
+    beside = items_of(name.last.owner) if path is name else []
+    if len(beside) > 1 and all(is_tensor(each) and case.odd_row(each) is not None for each in beside):
+        path = name.prefix(len(name.references) - 1)  # all weights of a dictionary
+    if len(name.references) > 1 and path.code and moving.function is frame.function and is_assignable(path):
         change = OwnLines.of(path) if is_tensor(path.last.value) else EachOf(path.code, path.last.value)
         rows = dict.fromkeys(_rows_at(case, path.last.value, verdict.move.op))
         yield from Proposal(anchor, change).fixes("fixed.below-line", anchor.moved_rows(case, rows))
