@@ -303,8 +303,9 @@ def _is_an_early_copy(queries: TraceQueries, op: OpId, row: TensorId, dtype: str
     """Return whether a tensor is a copy of a parameter, which was cast later."""
     if queries.trait(row) == dtype:
         return False
-    copied = set(filter(queries.is_of_a_module, map(queries.base, lineage(queries, queries.base(row))[1:])))
-    return any(move.op > queries.producer(queries.base(row)) for move in moves_from(queries, copied, dtype, op))
+    copied = {queries.base(each) for each in lineage(queries, queries.base(row))[1:]}
+    moves = [each for each in moves_from(queries, copied, dtype, op) if each.op > queries.producer(queries.base(row))]
+    return any(mismatch.is_owned(queries, end) for each in moves for end in (each.source, each.result))
 
 
 def _cast_from(queries: TraceQueries, rows: list[TensorId], dtype: str) -> set[str]:
