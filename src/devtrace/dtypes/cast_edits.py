@@ -33,8 +33,8 @@ from devtrace.words.catalogue import sentence
 def cast_what_numpy_gives(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `torch.from_numpy(state)` into `torch.from_numpy(state).float()`."""
     found = case.queries.own_node(case.queries.op_site(case.origin.op))
-    making = (each for each in calls_in(found.node) if called_name(each) in (*MAKES_ON_HOST, *OF_DATA, "tensor"))
-    if (call := next(making, None)) is not None:
+    making = [each for each in calls_in(found.node) if called_name(each) in (*MAKES_ON_HOST, *OF_DATA, "tensor")]
+    for call in making if len(making) == 1 or found.node in making else ():
         moved = [Moved(row, OpId(case.origin.op + 1)) for row in case.queries.outputs(case.origin.op)]
         yield from _cast(case, found.code, call, "fixed.where-made", moved)
 

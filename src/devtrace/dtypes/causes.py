@@ -8,7 +8,7 @@ from devtrace.diagnosis.causes import created_without_device, ordered
 from devtrace.diagnosis.causes.ordered import Causes
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Predicate, Verdict
 from devtrace.diagnosis.evidence.moves import move_of, moves_from
-from devtrace.diagnosis.evidence.origins import factory_call, is_factory_without, is_like_data, is_of_an_array
+from devtrace.diagnosis.evidence.origins import is_factory_without, is_like_data, is_of_an_array
 from devtrace.diagnosis.evidence.trace_queries import NOWHERE
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import CASTS
@@ -121,21 +121,13 @@ def cast_skips_complex(case: MismatchCase) -> Verdict | None:
     return Verdict("never-moved", case.born, owner.name, move=owner.last_move)
 
 
-def number_became_a_tensor(case: MismatchCase) -> Verdict | None:
-    call = factory_call(case.queries.source_node(case.queries.born(case.origin.row))) if case.origin.op >= 0 else None
-    if call is None or case.origin.arrival not in ("given", "made") or case.queries.dims[case.origin.row] != 0:
-        return None
-    is_number = isinstance(next(iter(call.args), None), ast.Constant | ast.UnaryOp)
-    return Verdict("python-number", case.born, case.name) if is_number else None
-
-
 def factory_had_no_dtype(case: MismatchCase) -> Verdict | None:
-    """A factory used the default dtype, or an op on whole numbers did."""
+    """A factory used the default dtype, or an op on whole numbers did; a tensor of one number is no data to cast."""
     origin = case.origin
     if origin.arrival not in ("made", "computed") or case.odd_trait in _NOT_BY_TORCH:
         return None
     is_promoted = origin.arrival == "computed" and not autocast_regions.is_of_whole_numbers(case.queries, origin.op)
-    is_meant = is_promoted or is_like_data(case.queries, origin)
+    is_meant = is_promoted or (is_like_data(case.queries, origin) and case.queries.size(origin.row) > 1)
     return Verdict("created-without-device", case.queries.born(origin.row), case.name) if not is_meant else None
 
 
@@ -152,8 +144,6 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
             return _of_autocast(case)
         case "numpy-boundary":
             return sentence("numpy-boundary.reason", **where)
-        case "python-number":
-            return sentence("python-number.reason", **where) if case.mismatch.of != "number" else ""
         case "never-moved" if (move := verdict.move) and queries.trait(move.result) == REAL.get(case.expected_trait):
             return sentence("never-cast.reason-complex", line=queries.site(move.site))
         case "wrong-device" if case.mismatch.of == "gradients":
@@ -191,7 +181,6 @@ PREDICATES: Final[tuple[Predicate, ...]] = (
     *ordered.KEPT,
     model_was_cast_later,
     came_from_numpy,
-    number_became_a_tensor,
     created_without_device.factory_ran_during_the_computation,
     factory_had_no_dtype,
     another_dtype_was_computed,

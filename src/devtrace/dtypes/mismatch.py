@@ -41,10 +41,9 @@ def find_dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, 
     rows = compared(queries, op)
     if text.startswith("Found dtype"):
         return _of_another(queries, op, error)
-    dtypes = list(dict.fromkeys(queries.trait(row) for row in rows))
-    if len(dtypes) < 2:
+    if len({queries.trait(row) for row in rows}) < 2:
         return _only_one(queries, op, rows, error)
-    odd = _of_the_argument(queries, op, error) or _odd(queries, moment, op, rows, dtypes)
+    odd = _odd(queries, moment, op, rows, error)
     rest = [row for row in rows if queries.trait(row) != odd]
     expected = next((row for row in rest if mismatch.is_owned(queries, row)), rest[0])  # a parameter's
     return mismatch.of_inputs(queries, op, rows, odd, queries.trait(expected))
@@ -161,11 +160,13 @@ def _half_gradients(moment: FailingMoment, op: OpId) -> Mismatch | None:
 # Which of several dtypes is the odd one.
 
 
-def _odd(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[TensorId], dtypes: list[str]) -> str:
+def _odd(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[TensorId], error: DtypeError) -> str:
+    dtypes = list(dict.fromkeys(queries.trait(row) for row in rows))
     return (
         _of_whole_numbers(queries, op, rows, dtypes)
         or _real_beside_complex(queries, moment, rows, dtypes)
         or _of_the_model(queries, moment, op, rows, dtypes)
+        or _of_the_argument(queries, op, error)
         or _by_autocast(queries, moment, op, rows)
         or _beside_a_gradient(queries, rows, dtypes)
         or mismatch.left_behind({dtype: _cast_from(queries, rows, dtype) for dtype in dtypes})
@@ -211,11 +212,11 @@ def _of_the_model(
     owned = [row for row in rows if mismatch.is_owned(queries, row)]
     theirs = list(dict.fromkeys(queries.trait(row) for row in owned))
     given = [dtype for dtype in dtypes if dtype not in theirs]
-    if not theirs or (len(theirs) == 1 and not given):
-        return ""
-    early = next((row for row in owned if any(_is_an_early_copy(queries, op, row, other) for other in dtypes)), None)
+    early = next((row for row in rows if any(_is_an_early_copy(queries, op, row, other) for other in dtypes)), None)
     if early is not None:
         return queries.trait(early)
+    if not theirs or (len(theirs) == 1 and not given):
+        return ""
     rest = _rest_of_the_model(queries, moment, owned[0])
     if not rest and all(queries.trace.tensors.raw("role", queries.base(row)) == "buffer" for row in owned):
         return ""  # of a loss: class weights
@@ -299,11 +300,12 @@ def _outside_the_layer(queries: TraceQueries, row: TensorId, root: str = "") -> 
 
 
 def _is_an_early_copy(queries: TraceQueries, op: OpId, row: TensorId, dtype: str) -> bool:
-    """Return whether a parameter is a copy of another, which was cast later."""
+    """Return whether a tensor is a copy of a parameter, which was cast later."""
     if queries.trait(row) == dtype:
         return False
     copied = {queries.base(each) for each in lineage(queries, queries.base(row))[1:]}
-    return any(move.op > queries.producer(queries.base(row)) for move in moves_from(queries, copied, dtype, op))
+    moves = [each for each in moves_from(queries, copied, dtype, op) if each.op > queries.producer(queries.base(row))]
+    return any(mismatch.is_owned(queries, end) for each in moves for end in (each.source, each.result))
 
 
 def _cast_from(queries: TraceQueries, rows: list[TensorId], dtype: str) -> set[str]:

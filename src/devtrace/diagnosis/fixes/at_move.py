@@ -64,12 +64,14 @@ def move_what_it_missed(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         return
     step, anchor = unregistered_step(verdict), Anchor(frame.code, moving.statement, "below", frame)
     path = next((part for part in name.parts() if part.last is step), name)
-    names = [path]
-    if not is_tensor(path.last.value) and not items_of(path.last.value):  # as of a distribution, `net.prior`
+    names, beside = [path], items_of(name.last.owner) if path is name else []
+    if len(beside) > 1 and all(is_tensor(each) and case.odd_row(each) is not None for each in beside):
+        names = [name.prefix(len(name.references) - 1)]  # all weights of a dictionary
+    elif not is_tensor(path.last.value) and not items_of(path.last.value):  # as of a distribution, `net.prior`
         names = [name, *(each for each in case.moment.beside(name) if case.odd_row(each.last.value) is not None)]
     if len(path.references) > 1 and path.code and moving.function is frame.function and is_assignable(names[0]):
         values = [each.last.value for each in names]
-        change = OwnLines.of(*names) if is_tensor(values[0]) else EachOf(path.code, values[0])
+        change = OwnLines.of(*names) if is_tensor(values[0]) else EachOf(names[0].code, values[0])
         rows = dict.fromkeys(_rows_at(case, values, verdict.move.op))
         yield from Proposal(anchor, change).fixes("fixed.below-line", anchor.moved_rows(case, rows))
 

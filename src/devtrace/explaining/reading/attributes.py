@@ -158,7 +158,8 @@ def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> I
     fields = constructor_fields(type(owner))
     if name in fields:
         own = filter(None, [_file_of(type(owner), activation)])
-        yield from of_only_call_of(reader, class_name(type(owner)), name, fields, others=own)
+        for given in of_only_call_of(reader, class_name(type(owner)), name, fields, others=own):
+            yield from (given, *reader.definitions(given.node, given.activation))
     yield from _of_frames(reader, owner, name)
     if not is_module(owner):
         yield from one_of(reader, lambda source: named(source, name).attributes)

@@ -32,7 +32,7 @@ from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.runtime.quiet import device_of, dtype_of
 from devtrace.source.element_types import OF_WEIGHTS, is_cast
 from devtrace.source.matching import called_name, hands_on, match_code, variable
-from devtrace.source.object_walk import registered
+from devtrace.source.object_walk import members, registered
 from devtrace.source.safe_values import MISSING, constructor_fields
 from devtrace.source.user_code import is_torch_or_ours
 from devtrace.source.vocabulary import (
@@ -114,7 +114,7 @@ def _make(reader: Reader, name: str, call: Written, like: TensorValue | None = N
         device = "cpu" if name in MAKES_ON_HOST else _default_device(reader, node, activation)
     if like is None and not is_asked:
         values = [reader.see(each, activation) for each in node.args] if reader.of_dtypes else []
-        dtype = element_types.of_factory(name, node.args, values)
+        dtype = element_types.of_factory(name, node.args, values, activation.source)
     inputs = [like] if like is not None else []
     return reader.emit(f"aten.{name}", CREATE, node, activation, inputs, device or "", 1, dtype)
 
@@ -212,7 +212,16 @@ def _call(reader: Reader, value: Any, call: Written) -> Value | None:
     if function is not None:
         return returned(reader, function, given_by_call(reader, function, before, *call), call.activation)
     name = value if type(value) is str else _name(value)
+    if type(value) is MethodType and (parameters := _parameters_of(reader, value.__self__)):
+        return reader.derived("aten.sample", COMPUTE, *call, parameters)
     return call_torch(reader, name, call) if name is not None else None
+
+
+def _parameters_of(reader: Reader, owner: Any) -> list[TensorValue]:
+    """Return the tensors of a distribution of torch's, and of the one that it wraps."""
+    is_distribution = type(owner).__module__.startswith("torch.distributions.")
+    parts = [each.value for each in members(owner)] if is_distribution else []
+    return [each for part in parts for each in reader.members(reader.value(part)) or _parameters_of(reader, part)]
 
 
 def _handed_on_to(reader: Reader, value: Any, activation: Activation) -> Any:

@@ -11,7 +11,7 @@ from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.source import element_types as names
 from devtrace.source.matching import nodes_of
 from devtrace.source.parsing import Source
-from devtrace.source.vocabulary import COPIES, LIKE_DATA, MAKES, MAKES_ON_HOST, PARTS, VIEWS
+from devtrace.source.vocabulary import COPIES, LIKE_DATA, MAKES, PARTS, VIEWS
 
 OF_PYTHON: Final = {"float": torch.float64, "int": torch.int64, "bool": torch.bool, "complex": torch.complex128}
 """Dtypes that torch takes Python's types for: builtins are in no scope."""
@@ -74,19 +74,21 @@ def of_module(module: Any, own: torch.dtype, inputs: list[TensorValue], source: 
     return inputs[0].dtype if is_norm else own if own.is_floating_point else None
 
 
-def of_factory(name: str, given: list[ast.expr], values: list[Value | None]) -> torch.dtype | None:
-    """Return the dtype of a factory's result without `dtype=`."""
+def of_factory(name: str, given: list[ast.expr], values: list[Value | None], source: Source) -> torch.dtype | None:
+    """Return the dtype of a factory's result without `dtype=`; None where the program sets the default for a while."""
     if name in names.GIVES_INDEXES:
         return torch.int64
-    if name in names.FILLED_BY or name == "tensor" or name in LIKE_DATA - {"rand", "randn"}:
+    if name in (*names.FILLED_BY, "tensor") or "sparse" in name or name in LIKE_DATA - {"rand", "randn"}:
         return _of_numbers(name, given, values)
-    return torch.get_default_dtype() if name in MAKES and name not in MAKES_ON_HOST else None
+    is_set_back = "set_default_dtype" in source.text and torch.get_default_dtype() == torch.float32
+    return torch.get_default_dtype() if name in MAKES and not is_set_back else None
 
 
 def _of_numbers(name: str, given: list[ast.expr], values: list[Value | None]) -> torch.dtype | None:
     """Return the dtype that numbers have as a tensor; that of an array or a tensor, if it is one."""
     pairs = list(zip(given, values, strict=False))
-    data = pairs[1:2] if name == "full" else pairs if name == "arange" else pairs[:1]
+    at = 1 if name in ("full", "sparse_coo_tensor") else 2 if "sparse" in name else 0
+    data = pairs if name == "arange" else pairs[at : at + 1]
     for _, value in data:
         if isinstance(value, TensorValue):
             return value.dtype
