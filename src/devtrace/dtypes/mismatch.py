@@ -36,7 +36,7 @@ def find_dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, 
         return _half_gradients(moment, op)
     plain = queries.op_name(op).removeprefix("aten.").partition(".")[0]
     takes_one = plain in PRODUCTS or f"aten.{plain}." in TAKES_ONE  # "expected scalar type Long" is of no index then
-    if error.refused != "same" and not (error.refused == "index" and takes_one):
+    if error.refused != "same" and not (error.refused == "index" and error.argument < 0 and takes_one):
         return _refused(queries, op, error)
     rows = compared(queries, op)
     if text.startswith("Found dtype"):
@@ -118,15 +118,13 @@ def _given_to_numpy(queries: TraceQueries, op: OpId) -> list[TensorId]:
 def _is_refused(dtype: str, error: DtypeError) -> bool:
     match error.refused:
         case "index":
-            return dtype not in _INDEX or (error.argument == 0 and dtype != "int64")
+            return dtype not in _INDEX or dtype in error.named or (error.argument >= 0 and dtype != "int64")
         case "mask":
             return dtype != "bool"
         case "float":
             return not is_floating(dtype)
         case "single":
             return dtype in _HALVES or not is_floating(dtype)
-        case "numpy":
-            return dtype in _HALVES
         case "result":
             return dtype in error.named[1:] or not is_floating(dtype)
     return not error.named or dtype in error.named
