@@ -39,8 +39,8 @@ def find_dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, 
     if error.refused != "same" and not (error.refused == "index" and error.argument < 0 and takes_one):
         return _refused(queries, op, error)
     rows = compared(queries, op)
-    if text.startswith("Found dtype"):
-        return _of_another(queries, op, error)
+    if text.startswith(("Found dtype", "attempting to assign a gradient")):
+        return _of_another(queries, op, rows, error)
     dtypes = list(dict.fromkeys(queries.trait(row) for row in rows))
     if len(dtypes) < 2:
         return _only_one(queries, op, rows, error)
@@ -76,11 +76,12 @@ def _assigns(queries: TraceQueries, op: OpId) -> bool:
     return any(each.startswith((*INDEXING, *ASSIGNS)) for each in (name, f"aten.{name}"))
 
 
-def _of_another(queries: TraceQueries, op: OpId, error: DtypeError) -> Mismatch | None:
-    """Return the mismatch of a loss, or of its backward pass, whose error names the odd dtype and the expected one."""
+def _of_another(queries: TraceQueries, op: OpId, rows: list[TensorId], error: DtypeError) -> Mismatch | None:
+    """Return the mismatch of a loss, its backward pass or a gradient, if the error names the odd and expected dtype."""
     odd, expected = error.named
-    made = (row for each in queries.inputs(op) for row in queries.ancestors(each, past_modules=False))
-    row = next((row for row in made if queries.trait(row) == odd), None)
+    given = [row for row in rows if not mismatch.is_owned(queries, row)]
+    made = (row for each in given for row in queries.ancestors(each, past_modules=False))
+    row = next((row for row in (*given[::-1], *made) if queries.trait(row) == odd), None)
     return Mismatch(op, row, odd, expected, of="inputs" if is_floating(odd) else "float") if row is not None else None
 
 
