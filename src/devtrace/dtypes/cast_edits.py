@@ -53,8 +53,8 @@ def _cast(
 
 
 def fill_with_what_fits(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Turn `scores.masked_fill(mask, -1e9)` into one with `torch.finfo(scores.dtype).min`."""
-    for frame, node in odd_expression(case):
+    """Turn `scores.masked_fill(mask, -1e9)` into one with `torch.finfo(scores.dtype).min`; labels are cast."""
+    for frame, node in odd_expression(case) if case.expected_trait != "int64" else ():
         yield from numbers_that_fit(frame, case.odd_trait, [Moved(case.odd_tensor, case.op)], node)
 
 

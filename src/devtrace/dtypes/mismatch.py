@@ -104,7 +104,7 @@ def _refused(queries: TraceQueries, op: OpId, error: DtypeError) -> Mismatch | N
     likely = [row for row in wrong if queries.trait(row) in named]
     whole = [row for row in wrong if not is_floating(queries.trait(row))]
     row = at if is_named or at in wrong else (likely or whole or wrong)[-1]
-    return Mismatch(op, row, queries.trait(row), _taken(queries, rows, error), of=error.refused)
+    return Mismatch(op, row, queries.trait(row), _taken(queries, op, rows, error), of=error.refused)
 
 
 def _given_to_numpy(queries: TraceQueries, op: OpId) -> list[TensorId]:
@@ -131,7 +131,7 @@ def _is_refused(dtype: str, error: DtypeError) -> bool:
     return not error.named or dtype in error.named
 
 
-def _taken(queries: TraceQueries, rows: list[TensorId], error: DtypeError) -> str:
+def _taken(queries: TraceQueries, op: OpId, rows: list[TensorId], error: DtypeError) -> str:
     """Return the dtype that an op takes; empty where no dtype would do."""
     match error.refused:
         case "index":
@@ -141,7 +141,8 @@ def _taken(queries: TraceQueries, rows: list[TensorId], error: DtypeError) -> st
         case "whole":
             return ""
         case "number":  # no whole number is infinite
-            return DEFAULT if "int64" in error.named else ""
+            is_infinite = "int64" in error.named or "inf" in ast.unparse(queries.op_node(op).node).replace("info", "")
+            return "" if is_floating(error.named[0]) else DEFAULT if is_infinite else "int64"
         case "result" if len(error.named) > 1:
             return error.named[0]
         case "float" | "result":
