@@ -18,7 +18,7 @@ from devtrace.dtypes import autocast_regions
 from devtrace.dtypes.sentences import DtypeError, dtype_error
 from devtrace.source import kinds
 from devtrace.source.element_types import ASSIGNS, DEFAULT, PRODUCTS, REAL, TAKES_ONE, is_cast, is_floating
-from devtrace.source.matching import called_name, is_path, keyword, operands
+from devtrace.source.matching import assigned_names, called_name, is_path, keyword, nodes_of, operands
 from devtrace.source.object_walk import parameters_of, registered
 from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
 from devtrace.trace.op_kinds import INDEXING
@@ -57,6 +57,13 @@ def _of_the_argument(queries: TraceQueries, op: OpId, error: DtypeError) -> str:
     return dtype if dtype in error.named else ""
 
 
+def is_saved(moment: FailingMoment, row: TensorId) -> bool:
+    """Return whether a backward fails over what `x, w = ctx.saved_tensors` has: the forward may have cast copies."""
+    assigned = nodes_of(ast.Assign, FailingFrame.of(moment, 0, "").body)
+    saved = assigned_names(*(each for each in assigned if "saved_tensors" in ast.unparse(each)))
+    return any(name.frame == 0 and name.texts[0] in saved for name in moment.names(row))
+
+
 def compared(queries: TraceQueries, op: OpId) -> list[TensorId]:
     """Return the inputs of an op that have to be of one dtype."""
     rows = list(dict.fromkeys(mismatch.combined(queries, op)))
@@ -70,8 +77,7 @@ def compared(queries: TraceQueries, op: OpId) -> list[TensorId]:
 
 
 def _assigns(queries: TraceQueries, op: OpId) -> bool:
-    """Return whether an op indexes or writes by indexes, which may have another dtype; by a name without a namespace
-    where it was read."""
+    """Return whether an op indexes or writes by indexes, which may have another dtype; read, it has no `aten.`."""
     name = queries.op_name(op)
     return any(each.startswith((*INDEXING, *ASSIGNS)) for each in (name, f"aten.{name}"))
 
@@ -162,9 +168,11 @@ def _half_gradients(moment: FailingMoment, op: OpId) -> Mismatch | None:
 
 
 def _odd(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[TensorId], dtypes: list[str]) -> str:
+    saved = {queries.trait(row) for row in rows if is_saved(moment, row)}  # a gradient is as the forward pass computed
     return (
         _of_whole_numbers(queries, op, rows, dtypes)
         or _real_beside_complex(queries, moment, rows, dtypes)
+        or (saved.pop() if len(saved) == 1 else "")
         or _of_the_model(queries, moment, op, rows, dtypes)
         or _by_autocast(queries, moment, op, rows)
         or _beside_a_gradient(queries, rows, dtypes)
@@ -294,8 +302,7 @@ def _is_left_among_models(
 def _outside_the_layer(queries: TraceQueries, row: TensorId, root: str = "") -> list[TensorId]:
     """Return the tensors of modules, those of one root if it is given, that are not of a tensor's layer by name."""
     layer = str(queries.trace.tensors.raw("name", queries.base(row))).rpartition(".")[0]
-    named = modules.tensors(queries, below=root)
-    return [each for name, each in named if name.rpartition(".")[0] != layer]
+    return [each for name, each in modules.tensors(queries, below=root) if name.rpartition(".")[0] != layer]
 
 
 def _is_an_early_copy(queries: TraceQueries, op: OpId, row: TensorId, dtype: str) -> bool:
