@@ -11,6 +11,7 @@ from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
 from devtrace.diagnosis.fixes import at_binding
 from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within, rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, Ranked, failing_frame, odd_expression, suggested
+from devtrace.dtypes.mismatch import is_saved
 from devtrace.dtypes.trait import DTYPE
 from devtrace.source.element_types import NUMBERS, TAKES_NUMBER, is_floating
 from devtrace.source.matching import (
@@ -39,22 +40,24 @@ def cast_what_numpy_gives(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]
         yield from _cast(case, found.code, call, "fixed.where-made", moved)
 
 
-def cast_for_numpy(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Turn `out.numpy()` into `out.float().numpy()`; other uses keep their dtype."""
-    for frame, node in odd_expression(case) if case.mismatch.of == "numpy" else ():
-        yield from _cast(case, frame.code, node, "fixed.at-use", [Moved(case.odd_tensor, case.op)], frame)
+def cast_here_alone(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `out.numpy()` into `out.float().numpy()`; other uses keep their dtype, those of a saved weight too."""
+    row = case.odd_tensor
+    for frame, node in odd_expression(case) if case.mismatch.of == "numpy" or is_saved(case.moment, row) else ():
+        yield from _cast(case, frame.code, node, "fixed.at-use", [Moved(row, case.op)], frame)
 
 
 def _cast(
     case: MismatchCase, code: Code, node: ast.expr, key: str, moved: list[Moved], frame: FailingFrame | None = None
 ) -> Iterator[Fix]:
-    text = DTYPE.literal(code.source, case.expected_trait)
+    literal = DTYPE.literal(code.source, case.expected_trait)
+    text = frame.device_beside(node) if frame is not None and case.mismatch.of == "inputs" else literal
     return Proposal(Anchor(code, node, "at", frame), Within((node,)), text).fixes(key, moved)
 
 
 def fill_with_what_fits(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Turn `scores.masked_fill(mask, -1e9)` into one with `torch.finfo(scores.dtype).min`."""
-    for frame, node in odd_expression(case):
+    """Turn `scores.masked_fill(mask, -1e9)` into one with `torch.finfo(scores.dtype).min`; labels are cast."""
+    for frame, node in odd_expression(case) if case.expected_trait != "int64" else ():
         yield from numbers_that_fit(frame, case.odd_trait, [Moved(case.odd_tensor, case.op)], node)
 
 
@@ -130,7 +133,7 @@ def leave_out_cast(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
 FIRST: Final = (
     Ranked(leave_out_cast, ("wrong-device",), "a scaler needs what was there before the cast"),
-    Ranked(cast_for_numpy, ("target-dtype",), "numpy alone has no such dtype, and a model may go on with it"),
+    Ranked(cast_here_alone, ("target-dtype", "never-moved"), "numpy or a backward pass alone needs it so"),
     Ranked(invert_mask, ("target-dtype",), "masks are inverted, not subtracted"),
     Ranked(fill_with_what_fits, ("python-number",), "the number alone is wrong"),
     Ranked(cast_what_numpy_gives, ("numpy-boundary",), "all that is computed of it has the dtype then"),

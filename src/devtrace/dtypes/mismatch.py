@@ -18,7 +18,7 @@ from devtrace.dtypes import autocast_regions
 from devtrace.dtypes.sentences import DtypeError, dtype_error
 from devtrace.source import kinds
 from devtrace.source.element_types import ASSIGNS, DEFAULT, PRODUCTS, REAL, TAKES_ONE, is_cast, is_floating
-from devtrace.source.matching import called_name, is_path, keyword, operands
+from devtrace.source.matching import assigned_names, called_name, is_path, keyword, nodes_of, operands
 from devtrace.source.object_walk import parameters_of, registered
 from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
 from devtrace.trace.op_kinds import INDEXING
@@ -36,11 +36,11 @@ def find_dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, 
         return _half_gradients(moment, op)
     plain = queries.op_name(op).removeprefix("aten.").partition(".")[0]
     takes_one = plain in PRODUCTS or f"aten.{plain}." in TAKES_ONE  # "expected scalar type Long" is of no index then
-    if error.refused != "same" and not (error.refused == "index" and takes_one):
+    if error.refused != "same" and not (error.refused == "index" and error.argument < 0 and takes_one):
         return _refused(queries, op, error)
     rows = compared(queries, op)
-    if text.startswith("Found dtype"):
-        return _of_another(queries, op, error)
+    if text.startswith(("Found dtype", "attempting to assign a gradient")):
+        return _of_another(queries, op, rows, error)
     if len({queries.trait(row) for row in rows}) < 2:
         return _only_one(queries, op, rows, error)
     odd = _odd(queries, moment, op, rows, error)
@@ -56,6 +56,13 @@ def _of_the_argument(queries: TraceQueries, op: OpId, error: DtypeError) -> str:
     return dtype if dtype in error.named else ""
 
 
+def is_saved(moment: FailingMoment, row: TensorId) -> bool:
+    """Return whether a backward fails over what `x, w = ctx.saved_tensors` has: the forward may have cast copies."""
+    assigned = nodes_of(ast.Assign, FailingFrame.of(moment, 0, "").body)
+    saved = assigned_names(*(each for each in assigned if "saved_tensors" in ast.unparse(each)))
+    return any(name.frame == 0 and name.texts[0] in saved for name in moment.names(row))
+
+
 def compared(queries: TraceQueries, op: OpId) -> list[TensorId]:
     """Return the inputs of an op that have to be of one dtype."""
     rows = list(dict.fromkeys(mismatch.combined(queries, op)))
@@ -69,17 +76,17 @@ def compared(queries: TraceQueries, op: OpId) -> list[TensorId]:
 
 
 def _assigns(queries: TraceQueries, op: OpId) -> bool:
-    """Return whether an op indexes or writes by indexes, which may have another dtype; by a name without a namespace
-    where it was read."""
+    """Return whether an op indexes or writes by indexes, which may have another dtype; read, it has no `aten.`."""
     name = queries.op_name(op)
     return any(each.startswith((*INDEXING, *ASSIGNS)) for each in (name, f"aten.{name}"))
 
 
-def _of_another(queries: TraceQueries, op: OpId, error: DtypeError) -> Mismatch | None:
-    """Return the mismatch of a loss, or of its backward pass, whose error names the odd dtype and the expected one."""
+def _of_another(queries: TraceQueries, op: OpId, rows: list[TensorId], error: DtypeError) -> Mismatch | None:
+    """Return the mismatch of a loss, its backward pass or a gradient, if the error names the odd and expected dtype."""
     odd, expected = error.named
-    made = (row for each in queries.inputs(op) for row in queries.ancestors(each, past_modules=False))
-    row = next((row for row in made if queries.trait(row) == odd), None)
+    given = [row for row in rows if not mismatch.is_owned(queries, row)]
+    made = (row for each in given for row in queries.ancestors(each, past_modules=False))
+    row = next((row for row in (*given[::-1], *made) if queries.trait(row) == odd), None)
     return Mismatch(op, row, odd, expected, of="inputs" if is_floating(odd) else "float") if row is not None else None
 
 
@@ -102,7 +109,7 @@ def _refused(queries: TraceQueries, op: OpId, error: DtypeError) -> Mismatch | N
     likely = [row for row in wrong if queries.trait(row) in named]
     whole = [row for row in wrong if not is_floating(queries.trait(row))]
     row = at if is_named or at in wrong else (likely or whole or wrong)[-1]
-    return Mismatch(op, row, queries.trait(row), _taken(queries, rows, error), of=error.refused)
+    return Mismatch(op, row, queries.trait(row), _taken(queries, op, rows, error), of=error.refused)
 
 
 def _given_to_numpy(queries: TraceQueries, op: OpId) -> list[TensorId]:
@@ -117,21 +124,19 @@ def _given_to_numpy(queries: TraceQueries, op: OpId) -> list[TensorId]:
 def _is_refused(dtype: str, error: DtypeError) -> bool:
     match error.refused:
         case "index":
-            return dtype not in _INDEX or (error.argument == 0 and dtype != "int64")
+            return dtype not in _INDEX or dtype in error.named or (error.argument >= 0 and dtype != "int64")
         case "mask":
             return dtype != "bool"
         case "float":
             return not is_floating(dtype)
         case "single":
             return dtype in _HALVES or not is_floating(dtype)
-        case "numpy":
-            return dtype in _HALVES
         case "result":
             return dtype in error.named[1:] or not is_floating(dtype)
     return not error.named or dtype in error.named
 
 
-def _taken(queries: TraceQueries, rows: list[TensorId], error: DtypeError) -> str:
+def _taken(queries: TraceQueries, op: OpId, rows: list[TensorId], error: DtypeError) -> str:
     """Return the dtype that an op takes; empty where no dtype would do."""
     match error.refused:
         case "index":
@@ -141,7 +146,8 @@ def _taken(queries: TraceQueries, rows: list[TensorId], error: DtypeError) -> st
         case "whole":
             return ""
         case "number":  # no whole number is infinite
-            return DEFAULT if "int64" in error.named else ""
+            is_infinite = "int64" in error.named or "inf" in ast.unparse(queries.op_node(op).node).replace("info", "")
+            return "" if is_floating(error.named[0]) else DEFAULT if is_infinite else "int64"
         case "result" if len(error.named) > 1:
             return error.named[0]
         case "float" | "result":
@@ -162,9 +168,11 @@ def _half_gradients(moment: FailingMoment, op: OpId) -> Mismatch | None:
 
 def _odd(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: list[TensorId], error: DtypeError) -> str:
     dtypes = list(dict.fromkeys(queries.trait(row) for row in rows))
+    saved = {queries.trait(row) for row in rows if is_saved(moment, row)}  # a gradient is as the forward pass computed
     return (
         _of_whole_numbers(queries, op, rows, dtypes)
         or _real_beside_complex(queries, moment, rows, dtypes)
+        or (saved.pop() if len(saved) == 1 else "")
         or _of_the_model(queries, moment, op, rows, dtypes)
         or _of_the_argument(queries, op, error)
         or _by_autocast(queries, moment, op, rows)
@@ -295,8 +303,7 @@ def _is_left_among_models(
 def _outside_the_layer(queries: TraceQueries, row: TensorId, root: str = "") -> list[TensorId]:
     """Return the tensors of modules, those of one root if it is given, that are not of a tensor's layer by name."""
     layer = str(queries.trace.tensors.raw("name", queries.base(row))).rpartition(".")[0]
-    named = modules.tensors(queries, below=root)
-    return [each for name, each in named if name.rpartition(".")[0] != layer]
+    return [each for name, each in modules.tensors(queries, below=root) if name.rpartition(".")[0] != layer]
 
 
 def _is_an_early_copy(queries: TraceQueries, op: OpId, row: TensorId, dtype: str) -> bool:

@@ -127,7 +127,10 @@ def _at(reader: Reader, depth: int) -> FailedOp | None:
 def _by_elimination(
     reader: Reader, inputs: list[TensorValue], unread: list[ast.expr], activation: Activation
 ) -> list[TensorValue]:
-    """Give the only unknown operand the device that torch names and no other operand is on."""
+    """Give the only unknown operand the device, or dtype, that torch names and no other operand has."""
+    dtypes = [dtype for dtype in reader.dtypes if dtype not in [each.dtype for each in inputs]]
+    if len(unread) == len(dtypes) == len(inputs) == len(reader.dtypes) - 1:
+        return [*inputs, reader.emit(UNKNOWN, COMPUTE, unread[0], activation, [], inputs[0].device, dtype=dtypes[0])]
     devices = {each.device for each in inputs if each.dims > 0}
     left = [device for device in reader.devices if device not in devices]
     if len(devices) != 1 or len(left) != 1:
