@@ -88,24 +88,6 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
         """,
         "line": "text = shown(loss, step)",
     },
-    "host-sync.to-ask.help": {
-        "before": """
-            class Ring(nn.Module):
-                def __init__(self):
-                    super().__init__()
-                    self.register_buffer("head", torch.tensor(0))  # -1
-                    #1> self.head = 0
-
-                def forward(self, x):
-                    start = self.head.item()  # 1
-                    #1> start = self.head
-                    self.head.fill_((start + 1) % 5)  # -1
-                    #1> self.head = (start + 1) % 5
-                    return x.roll(start, 0)
-        """,
-        "above": "ring = Ring().to(device)",
-        "line": "loss = loss + (out * ring(x)).mean()",
-    },
     "host-sync.to-add.help": {
         "line": """
             kept[0] += loss.item()  # 1

@@ -170,22 +170,11 @@ def _largest_gradient() -> None:
         net.zero_grad()
 
 
-def _rate_of_a_count() -> None:
-    net, steps = nn.Linear(6, 1).to(GPU), torch.zeros((), device=GPU)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for _ in range(20):
-        steps += 1
-        optimizer.param_groups[0]["lr"] = float(0.1 / steps.sqrt())
-        net(torch.randn(4, 6, device=GPU)).square().mean().backward()
-        optimizer.step()
-
-
 @pytest.mark.parametrize(
     ("program", "advice"),
     [
         (_counts_of_a_confusion, "`pred.view(-1).tolist()` and `target.tolist()`"),
         (_largest_gradient, "compare them on the device: `torch.stack([...]).max()`"),
-        (_rate_of_a_count, "keep `steps` as a Python number"),
     ],
 )
 def test_advice_has_the_names_of_what_is_read(program: Callable[[], None], advice: str) -> None:

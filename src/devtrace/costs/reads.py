@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Final
 
 from devtrace.costs.repeated_costs import SAMPLE, Cost
-from devtrace.costs.steps import FEWEST
 from devtrace.costs.uses import (
     comes_back,
     counter,
@@ -20,7 +19,7 @@ from devtrace.costs.uses import (
 from devtrace.costs.values import are_drawn, are_written, factories_of, first_input, is_trained, op_of, takers_after
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.slugs import Severity
-from devtrace.source.defuse import path_of, rounds
+from devtrace.source.defuse import rounds
 from devtrace.source.matching import called_name, match_code, owner_of
 from devtrace.source.vocabulary import (
     COUNTS,
@@ -224,33 +223,6 @@ def is_shown(cost: Cost) -> dict[str, str] | None:
     if isinstance(cost.node, ast.FormattedValue | ast.JoinedStr) or is_written(cost) or _is_printed(cost):
         return {"step": counter(cost.found, read_code(cost))}
     return None
-
-
-def is_counted(cost: Cost) -> dict[str, str] | None:
-    """Find a tensor that nothing but numbers changes: a count, which Python has for free."""
-    queries, row = cost.queries, first_input(cost.queries, cost.ops[0])
-    outputs = queries.trace.ops.lists("outputs")
-    for _ in range(_STEPS_BACK):
-        if row < 0:
-            return None
-        base = queries.base(row)
-        writes = outputs.rows[queries.bases[outputs.flat] == base]
-        later = map(OpId, writes[writes > queries.producer(base)].tolist())
-        if writers := [at for at in later if queries.kind(at) != "view"]:
-            others = {taken for at in writers for taken in queries.inputs(at) if queries.base(taken) != base}
-            are_numbers = all(queries.device(each) == HOST and not queries.dims[each] for each in others)
-            return {"name": _first_path(cost)} if len(writers) >= FEWEST and are_numbers else None
-        made = queries.made_from(row)
-        row = made[0] if len(made) == 1 and queries.dims[made[0]] == 0 else NO_TENSOR
-    return None
-
-
-def _first_path(cost: Cost) -> str:
-    """Return the first variable or attribute that the code reads: `self.count` of `0.1 / self.count.sqrt()`."""
-    source, code = cost.found.source, read_code(cost)
-    paths = [part for part in ast.walk(code) if path_of(part) and not full_name(part, source)]
-    read = (part for part in paths if getattr(source.parent(part), "func", None) is not part)
-    return one_line(source.segment(next(read, code)))
 
 
 def is_added(cost: Cost) -> bool:
