@@ -135,8 +135,6 @@ def is_moved_in_loop(cost: Cost, name_of_all: str = "") -> Names | None:
         return None  # a function may move no variable of another; a cell may one of an earlier cell's
     given = names_in(*found.node.args, *found.node.keywords)  # type: ignore[attr-defined]
     call = code.method_call(found.node) if given.isdisjoint(assigned_names(loops[-1])) else ""
-    if not call and match_code("$x.to($y.device)", found.node) is not None and cost.target:
-        call = f'to("{cost.target}")'
     named = {"name": name_of_all} if name_of_all else {}
     return {"moved": name, "call": call, "loop": loops[-1], **named} if call else None
 

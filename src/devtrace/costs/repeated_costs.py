@@ -173,12 +173,6 @@ class Cost:
         return self.bytes <= SMALL * len(self.ops)
 
     @property
-    def target(self) -> str:
-        """Return the one device to which all copies go, else an empty text."""
-        rows = set(self.queries.trace.copies.ints("to")[self.rows].tolist())
-        return self.queries.device_names[rows.pop()] if len(rows) == 1 else ""
-
-    @property
     def devices(self) -> tuple[str, ...]:
         """Return the devices that the line waits for, or copies from and to: the CPU first."""
         trace, names = self.queries.trace, self.queries.device_names
