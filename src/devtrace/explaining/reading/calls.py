@@ -176,7 +176,7 @@ def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value |
         if isinstance(owner, TensorValue):
             return call_method(reader, owner, node.func.attr, Written(node, activation))
         if isinstance(owner, Several) or (isinstance(owner, KnownValue) and type(owner.value) is dict):
-            return _call_container(reader, owner, node.func.attr)
+            return _call_container(reader, owner, node.func.attr, node, activation)
         name = node.func.attr
         if isinstance(owner, KnownValue) and type(owner.value) in (list, deque) and name in ("pop", "popleft"):
             runs = reader.live_activations()  # which put into it what is popped
@@ -264,8 +264,12 @@ def _call_sequence(reader: Reader, node: ast.Call, activation: Activation) -> Va
     return Several(tuple(reader.see(word.value, activation) for word in node.keywords), keys)
 
 
-def _call_container(reader: Reader, owner: Several | KnownValue, name: str) -> Value | None:
-    """Return `batch.values()` and the like of a dictionary, which may be gone."""
+def _call_container(
+    reader: Reader, owner: Several | KnownValue, name: str, node: ast.Call, activation: Activation
+) -> Value | None:
+    """Return `batch.get("mask")`, `batch.values()` and the like of a dictionary, which may be gone."""
+    if name in ("get", "pop", "setdefault") and node.args:
+        return _item(reader, owner, *(reader.see(each, activation) for each in node.args[:2]))
     if name not in ("values", "items", "copy"):
         return None
     if isinstance(owner, KnownValue):
@@ -273,6 +277,16 @@ def _call_container(reader: Reader, owner: Several | KnownValue, name: str) -> V
     if name == "items":
         return Several(tuple(Several((None, each)) for each in owner.items))
     return owner if name == "copy" else Several(owner.items)
+
+
+def _item(reader: Reader, owner: Several | KnownValue, key: Value | None, given: Value | None = None) -> Value | None:
+    """Return `batch["mask"]`; without such a key what was given as `x` in `batch.get("mask", x)`."""
+    if not isinstance(key, KnownValue) or type(key.value) not in (str, int):
+        return None
+    if isinstance(owner, Several):
+        return owner.item(key.value) or given
+    found = dict.get(owner.value, key.value)
+    return reader.value(found) if found is not None else given
 
 
 def _of_module(reader: Reader, owner: KnownValue, name: str) -> Value:
