@@ -67,8 +67,19 @@ class Written(NamedTuple):
         """Return the `device=` of the call, empty if it cannot be read; None where it has none."""
         given = self.words.get("device")
         if given is None or match_code("None", given) is not None:
-            return None if all(word.arg for word in self.node.keywords) else ""  # `**options` may have one
+            return None if all(word.arg for word in self.node.keywords) else self._device_of_words(reader)
         return reader.named_device(reader.see(given, self.activation))
+
+    def _device_of_words(self, reader: Reader) -> str | None:
+        """Return the device in `**options`; empty where they cannot be read."""
+        options = [reader.see(word.value, self.activation) for word in self.node.keywords if word.arg is None]
+        for each in options:
+            if isinstance(each, Several) and each.keys:
+                return reader.named_device(each.item("device")) if "device" in each.keys else None
+            if isinstance(each, KnownValue) and type(each.value) is dict:
+                device = each.value.get("device")
+                return reader.named_device(KnownValue(device)) if device is not None else None
+        return ""
 
     def tensors(self, reader: Reader) -> list[TensorValue]:
         return reader.tensors((*self.node.args, *self.words.values()), self.activation)
