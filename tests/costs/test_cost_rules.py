@@ -97,6 +97,12 @@ def test_a_small_model_is_moved_saved_and_loaded_without_a_warning() -> None:
     net.cpu()
 
 
+@warns(rule="device-to-host-copy", count=60)
+def test_elements_copied_one_by_one_are_a_warning() -> list[torch.Tensor]:
+    values = torch.rand(60, device=GPU) * 2
+    return [values[i].cpu() for i in range(60)]
+
+
 def _scaled_by_a_number() -> None:
     net = nn.Linear(8, 4).to(GPU)
     for _ in range(30):
@@ -174,6 +180,23 @@ def test_an_answer_to_whether_a_loop_is_to_end_is_needed() -> None:
     left = torch.full((4,), 30, device=GPU)
     while not is_over(left):
         left -= 1
+
+
+def test_a_few_values_that_an_optimizer_on_the_cpu_hands_over_in_each_step_are_no_warning() -> None:
+    def program() -> None:
+        parameters = [torch.zeros(2, device=GPU) for _ in range(3)]
+
+        def update(step: int) -> None:
+            for parameter in parameters:
+                parameter.copy_(torch.as_tensor(np.full(2, step), device=GPU, dtype=torch.float32))
+
+        for step in range(30):
+            update(step)
+            for parameter in parameters:
+                for _ in range(4):
+                    parameter.sin().exp().sum()
+
+    assert [each.message for each in findings(program) if "a few bytes" in each.message] == []
 
 
 def test_a_number_written_by_a_mask_does_not_wait() -> None:

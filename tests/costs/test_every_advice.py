@@ -220,6 +220,17 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
             #1> loss = loss + (out * tables[1]).mean()
         """,
     },
+    "copy.few-bytes.help": {
+        "above": "noise = torch.rand(14, 16, 2)",
+        "line": """
+            parts = []
+            for k in range(16):
+                parts.append(noise[step, k].to(device))  # 1
+                #1> parts.append(noise[step, k])
+            loss = loss + (out * torch.stack(parts)[:8, 0]).mean()  # -1
+            #1> loss = loss + (out * torch.stack(parts).to(device)[:8, 0]).mean()
+        """,
+    },
     "copy.in-each-step.help": {
         "line": """
             kept += out.detach()[0].tolist()  # 1

@@ -1,4 +1,4 @@
-"""What a step makes on the CPU and sends: noise of a sampler, masks of constants."""
+"""What a step makes on the CPU and sends: noise of a sampler, masks of constants, tensors of a few numbers in a row."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from costs import GPU, descend, warnings, warns
+from costs import GPU, descend, healthy, warnings, warns
 from failing import Text
+
+STATES = [[0.1 * at, 0.2, 0.3] for at in range(5)]
 
 
 def _langevin() -> None:
@@ -82,6 +84,35 @@ def _data_written_into_zeros() -> None:
 @pytest.mark.parametrize("program", [_drawn_data_of_a_recurrence, _data_written_into_zeros])
 def test_a_programs_own_data_may_be_drawn_or_written_on_the_cpu(program: Callable[[], None]) -> None:
     assert warnings(program) == []
+
+
+def _states_in_a_row() -> None:
+    policy = nn.Linear(3, 2).to(GPU)
+    for _ in range(20):
+        policy(torch.stack([torch.tensor(state, device=GPU) for state in STATES])).sum()
+
+
+def _states_moved_in_a_loop() -> None:
+    policy = nn.Linear(3, 2).to(GPU)
+    for _ in range(20):
+        rows = []
+        for state in STATES:
+            rows.append(torch.tensor(state).to(GPU))
+        policy(torch.stack(rows)).sum()
+
+
+@pytest.mark.parametrize("program", [_states_in_a_row, _states_moved_in_a_loop])
+def test_a_few_tensors_of_numbers_in_a_row_could_be_one(program: Callable[[], None]) -> None:
+    (found,) = warnings(program)
+    assert (found.rule, found.count) == ("host-to-device-copy", 100)
+    assert "gather the values first" in found.help
+
+
+@healthy
+def test_all_states_in_one_tensor_are_no_warning() -> None:
+    policy = nn.Linear(3, 2).to(GPU)
+    for _ in range(20):
+        policy(torch.tensor(STATES, device=GPU)).sum()
 
 
 class Attention(nn.Module):

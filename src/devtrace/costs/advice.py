@@ -75,6 +75,7 @@ _SAME_TENSOR: Final = Row("copy.same", same_tensor.is_copied_again, (
     Way("copy.keep-attribute", edits.is_attribute),
     Way("copy.once"),
 ))  # fmt: skip
+_FEW_BYTES: Final = Row("copy.few-bytes", copies.are_a_few_bytes, (Way("copy.few-bytes.help"),))
 
 TO_DEVICE: Final = (
     _SAME_TENSOR,
@@ -88,6 +89,7 @@ TO_DEVICE: Final = (
         Way("copy.constant.help"),
     )),
     Row("copy.unchanged", same_tensor.is_unchanged, (Way("copy.unchanged.help"),)),
+    _FEW_BYTES,
     Row("copy.left-to-ddp", copies.is_left_to_ddp, (Way("copy.left-to-ddp.help"),)),
 )  # fmt: skip
 TO_HOST: Final = (
@@ -101,8 +103,9 @@ TO_HOST: Final = (
     Row("copy.unused", copies.is_sent_in_vain, (Way("copy.unused.help"),)),
     Row("copy.weights", copies.are_weights, (Way("copy.weights.help"),)),
     Row("copy.in-each-step", copies.are_values, (Way("copy.in-each-step.help"),)),
+    _FEW_BYTES,
 )  # fmt: skip
-BETWEEN_DEVICES: Final = (_SAME_TENSOR,)
+BETWEEN_DEVICES: Final = (_SAME_TENSOR, _FEW_BYTES)
 AS_USUAL: Final = (Row("copy.unpinned", copies.asks_in_vain, ()),)
 """What may be said of copies that have to be."""
 

@@ -1,4 +1,4 @@
-"""Copies of one line, by what they carry: single numbers, weights, what was sent in vain.
+"""Copies of one line, by what they carry: a few bytes each, single numbers, weights, what was sent in vain.
 
 And copies that `non_blocking=True` only begins: nobody may read their data before they are done.
 
@@ -7,18 +7,25 @@ print(scores.mean())                            # bad: nothing has waited for th
 """
 
 import ast
+from typing import Final
 
 import numpy as np
 
 from devtrace.costs.reads import is_a_choice, is_of_the_line, is_often
-from devtrace.costs.repeated_costs import AGAIN, OFTEN, SAMPLE, STEPS, Cost, Names
+from devtrace.costs.repeated_costs import AGAIN, MANY, OFTEN, SAMPLE, STEPS, Cost, Names
 from devtrace.costs.uses import are_taken_one_by_one
 from devtrace.costs.values import is_trained
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.slugs import Severity
-from devtrace.source.matching import called_name, calls_in, match_code, names_in, variable
+from devtrace.source.matching import called_name, called_names, calls_in, match_code, names_in, variable
 from devtrace.source.vocabulary import FILLS, JOINS, is_factory, is_move
 from devtrace.trace.ids import NO_OP, OpId, TensorId
+
+FEW: Final = 3
+"""So many tensors of numbers, alike, in a row could be one."""
+_TINY: Final = 256
+BETWEEN: Final = 6
+"""So many ops from one copy to the next are next to nothing."""
 
 
 def _weight(cost: Cost) -> Severity | None:
@@ -35,6 +42,43 @@ def is_of_ddp(queries: TraceQueries, op: OpId) -> bool:
     """Return whether DistributedDataParallel itself ran an op."""
     call = queries.trace.ops[op].call
     return call is not None and str(call.module.type) == "DistributedDataParallel"
+
+
+# Elements.
+
+
+def are_a_few_bytes(cost: Cost) -> Names | None:
+    """Find very many, very small copies, each of what was just picked or made, with next to nothing between them.
+
+    The tensors of a model, of its checkpoint or of an optimizer are there before the first of them is copied.
+    """
+    fewest, least = (FEW, FEW * OFTEN) if _are_lists_of_numbers(cost) else (OFTEN, MANY)
+    if cost.count < least or not cost.is_small or len(cost.ops) < 2:
+        return None
+    gaps = np.diff(cost.ops) > BETWEEN
+    rows = np.diff(np.concatenate(([0], np.flatnonzero(gaps) + 1, [len(cost.ops)])))
+    are_in_long_rows = 2 * int(rows[rows >= fewest].sum()) > len(cost.ops)
+    return {"name": cost.name} if are_in_long_rows and _are_made_one_by_one(cost) else None
+
+
+def _are_lists_of_numbers(cost: Cost) -> bool:
+    """Return whether a line makes tensors of a few of Python's numbers, all alike: `torch.tensor(state).to(device)`."""
+    queries, tensors = cost.queries, cost.queries.trace.tensors
+    rows = [row for op in cost.ops for row in (queries.carried(op) or queries.outputs(op))[:1]]
+    kinds = {(tensors.number("shape", row), str(tensors.raw("dtype", row))) for row in rows}
+    makes = len(kinds) == 1 and "tensor" in called_names(queries.op_node(queries.producer(rows[0])).node)
+    return makes and cost.bytes <= _TINY * len(cost.ops)
+
+
+def _are_made_one_by_one(cost: Cost) -> bool:
+    """Return whether what is copied was made after the copy before it.
+
+    `set_` makes none: torch.save reads a storage by it. What torch makes of a list it makes and copies in one op.
+    """
+    queries, ops = cost.queries, sorted(cost.ops)
+    made = [max(map(queries.producer, queries.carried(op)), default=op) for op in ops[1:]]
+    fresh = [op > last and "set_" not in queries.op_name(op) for last, op in zip(ops[:-1], made, strict=True)]
+    return 2 * sum(fresh) > len(made)
 
 
 # To a device.

@@ -1,7 +1,7 @@
 """host-to-device-copy, device-to-host-copy, device-to-device-copy: data that a line copies, by direction.
 
-Each new batch is, and results are. Needless is what is the same each time, made of no data, a single number; what goes
-back where it came from; what was sent in vain; and the values of each step.
+Each new batch is, and results are. Needless is what is the same each time, made of no data, a single number, many times
+a few bytes; what goes back where it came from; what was sent in vain; and the values of each step.
 
     loss = loss + torch.tensor(0.01).to(device) * penalty       # bad: a number is copied in each step
     loss = loss + 0.01 * penalty                                # good: a number of Python's needs no copy
