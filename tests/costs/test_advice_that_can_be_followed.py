@@ -274,49 +274,6 @@ def test_an_index_is_no_element_of_what_a_loop_goes_through(program: Callable[[]
 # A count that only numbers change, and a loop within a step that ends by what it reads.
 
 
-class Queue(nn.Module):
-    at: torch.Tensor
-    rows: torch.Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(8, 8)
-        self.register_buffer("rows", torch.zeros(16, 8))
-        self.register_buffer("at", torch.zeros(1, dtype=torch.long))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        at = int(self.at)
-        self.rows[at : at + 4] = x.detach()[:4]
-        self.at[0] = (at + 4) % 16
-        mixed: torch.Tensor = self.layer(x)
-        return mixed
-
-
-class Warmed(nn.Module):
-    rounds: torch.Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(8, 8)
-        self.register_buffer("rounds", torch.zeros((), dtype=torch.long))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.rounds.add_(1)
-        share = min(self.rounds.item() / 10, 1.0)
-        scaled: torch.Tensor = self.layer(x) * share
-        return scaled
-
-
-@pytest.mark.parametrize(("kind", "name"), [(Queue, "self.at"), (Warmed, "self.rounds")])
-def test_a_position_that_only_numbers_change_can_be_a_number_of_pythons(kind: type[nn.Module], name: str) -> None:
-    def program() -> None:
-        module = kind().to(GPU)
-        train(lambda x: module(x).square().mean())
-
-    (found,) = [each for each in warnings(program) if each.rule == "host-sync"]
-    assert found.help == f"keep `{name}` as a Python number: only numbers change it"
-
-
 def _solved_within_a_step(x: torch.Tensor) -> torch.Tensor:
     scale, change = torch.ones((), device=GPU), torch.ones((), device=GPU)
     while change > 0.3:

@@ -97,12 +97,6 @@ FIXES = {
         "total",
         ["weights = weights.to('cuda:0')"],
     ),
-    "a tensor moved to where the batch is": (
-        "total = torch.zeros((), device=device)",
-        "total += F.cross_entropy(pred.detach(), y, weight=weights.to(pred.device))",
-        "total",
-        ['weights = weights.to("cuda:0")'],
-    ),
 }
 
 

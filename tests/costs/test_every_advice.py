@@ -88,24 +88,6 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
         """,
         "line": "text = shown(loss, step)",
     },
-    "host-sync.to-ask.help": {
-        "before": """
-            class Ring(nn.Module):
-                def __init__(self):
-                    super().__init__()
-                    self.register_buffer("head", torch.tensor(0))  # -1
-                    #1> self.head = 0
-
-                def forward(self, x):
-                    start = self.head.item()  # 1
-                    #1> start = self.head
-                    self.head.fill_((start + 1) % 5)  # -1
-                    #1> self.head = (start + 1) % 5
-                    return x.roll(start, 0)
-        """,
-        "above": "ring = Ring().to(device)",
-        "line": "loss = loss + (out * ring(x)).mean()",
-    },
     "host-sync.to-add.help": {
         "line": """
             kept[0] += loss.item()  # 1
@@ -383,7 +365,6 @@ WORDS: Final = {
     "host-sync.to-check.help": "a note: a step that reads what it draws waits anyway",
     "host-sync.to-schedule.help": "a learning rate that is set less often trains other weights",
     "host-sync.to-give.help": "a number that is computed less often is another number in most steps",
-    "host-sync.to-format.help": "a package makes the text: only its authors can follow",
     "host-sync.to-draw.help": "what the CPU draws are other numbers than what the device draws",
     "copy.draw.help": "what the device draws are other numbers than what the CPU draws",
     "copy.move-its-module": "as copy.move-module, of a module that has no name to advise with",

@@ -370,25 +370,6 @@ def test_an_error_of_the_native_backward_pass_is_in_torchs_words() -> None:
     assert finding.cause in ("unknown", "wrong-device")
 
 
-@unrecorded(cause="never-moved", name="w.grad", born="(w * 2).sum().backward()")
-def test_a_gradient_that_stayed_where_its_tensor_was_has_the_line_of_its_backward_pass() -> None:
-    w = torch.ones(3, requires_grad=True)
-    (w * 2).sum().backward()
-    w.data = w.data.to("cuda:0")
-    assert w.grad is not None
-    torch.ones(3, device="cuda:0") + w.grad
-
-
-@unrecorded(cause="never-moved", name="layer.weight.grad", born="layer(torch.ones(1, 3)).sum().backward()")
-def test_gradients_that_an_optimizer_finds_where_their_parameters_were_are_named() -> None:
-    layer = nn.Linear(3, 3)
-    layer(torch.ones(1, 3)).sum().backward()
-    for parameter in layer.parameters():
-        parameter.data = parameter.data.to("cuda:0")
-    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
-    optimizer.step()
-
-
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
 def test_an_error_while_torch_compile_traces_is_explained(backend: str, warm: Warm, tmp_path: Path) -> None:
     (tmp_path / "bug.py").write_text(

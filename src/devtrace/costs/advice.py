@@ -135,11 +135,9 @@ WAITS: Final = (
         Way("host-sync.to-read.help"),
     ), ("$x[$at]",)),
     Row("host-sync.to-write", reads.is_shown, (
-        Way("host-sync.to-format.help", "is_of_package"),
         Way("host-sync.to-write.help", "step"),
         Way("host-sync.now-and-then"),
     )),
-    Row("host-sync.to-ask", reads.is_counted, (_KEPT_IN_LIST, _ADDED_UP, Way("host-sync.to-ask.help"))),
     Row("host-sync.to-add", reads.is_added, (_ADDED_UP, Way("host-sync.to-add.help"))),
     Row("host-sync.to-order", reads.function, (Way("host-sync.to-order.help"),), ("max(...)", "min(...)")),
     Row("host-sync.to-decide", reads.is_tested, (Way("host-sync.to-decide.help"),)),

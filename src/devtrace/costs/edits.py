@@ -135,8 +135,6 @@ def is_moved_in_loop(cost: Cost, name_of_all: str = "") -> Names | None:
         return None  # a function may move no variable of another; a cell may one of an earlier cell's
     given = names_in(*found.node.args, *found.node.keywords)  # type: ignore[attr-defined]
     call = code.method_call(found.node) if given.isdisjoint(assigned_names(loops[-1])) else ""
-    if not call and match_code("$x.to($y.device)", found.node) is not None and cost.target:
-        call = f'to("{cost.target}")'
     named = {"name": name_of_all} if name_of_all else {}
     return {"moved": name, "call": call, "loop": loops[-1], **named} if call else None
 
@@ -156,7 +154,7 @@ def is_attribute(cost: Cost) -> Names | None:
 
 def is_registered(cost: Cost) -> Names | None:
     """Find an attribute of a module's own class, by the module whose call the line runs in."""
-    site, call = cost.queries.site(cost.line), cost.queries.trace.ops[cost.ops[0]].call
+    site, call = cost.queries.site(cost.site), cost.queries.trace.ops[cost.ops[0]].call
     is_of_module = site is not None and call is not None and site.function.rpartition(".")[0] == str(call.module.type)
     return is_attribute(cost) if is_of_module else None
 

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import Final
 
 from devtrace.costs.repeated_costs import SAMPLE, Cost
-from devtrace.costs.steps import FEWEST
 from devtrace.costs.uses import (
     comes_back,
     counter,
     decides_the_loop,
     gathered_in,
     is_bound,
-    is_gone_on_by,
     matches,
     taken_by,
     updated,
@@ -21,7 +19,7 @@ from devtrace.costs.uses import (
 from devtrace.costs.values import are_drawn, are_written, factories_of, first_input, is_trained, op_of, takers_after
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.slugs import Severity
-from devtrace.source.defuse import path_of, rounds
+from devtrace.source.defuse import rounds
 from devtrace.source.matching import called_name, match_code, owner_of
 from devtrace.source.vocabulary import (
     COUNTS,
@@ -51,12 +49,11 @@ _PRINTS: Final = ("print", "write", "debug", "info", "warning", "log")
 
 def is_needless(cost: Cost) -> bool:
     """Return whether a line waits in each step for what nothing needs in that step: `total += loss.item()`."""
-    could_opt_out = cost.is_of_the_user and (lacks_is_causal(cost) or lacks_validate_args(cost) is not None)
+    could_opt_out = lacks_is_causal(cost) or lacks_validate_args(cost) is not None
     if is_asked_for(cost.queries, cost.ops[0]) or not (could_opt_out or is_of_the_line(cost)):
         return False
     # A function of torch's may have a loop of its own: nothing of `torch.lobpcg(x)` says that it reads.
-    is_own = cost.is_of_the_user and not is_of_torch(cost)
-    if not cost.pace.is_of_each_step or not (is_own or cost.runs_again):
+    if not cost.pace.is_of_each_step or (is_of_torch(cost) and not cost.runs_again):
         return False
     if is_drawn_from_nothing(cost):
         return True
@@ -65,21 +62,7 @@ def is_needless(cost: Cost) -> bool:
         return False
     # More often it is a loop within a step: that may be what the value decides.
     trains_in_it = cost.pace.trains and (cost.count <= cost.pace.steps or is_summed_at_once(cost))
-    is_spared = trains_in_it or not decides_the_loop(cost.found)
-    return is_spared and not (cost.queries.package(cost.line) and _is_needed_by_the_package(cost))
-
-
-def _is_needed_by_the_package(cost: Cost) -> bool:
-    """Return whether a package's line reads what its caller cannot spare.
-
-    It asks for a branch or a size, not for each of many things in a step, or no step of the caller's trains.
-    """
-    if is_written(cost):
-        return _is_printed(cost)
-    asks_each = cost.count > cost.pace.steps and bool([*cost.found.loops, *rounds(cost.found.source, cost.node)])
-    is_number = _is_whole(cost) or op_of(cost.queries, cost.ops[0]) == "equal"  # which asks for a truth
-    is_asked = not asks_each and is_gone_on_by(cost.found, is_number=is_number)
-    return is_asked or not cost.pace.trains or cost.trains_alone
+    return trains_in_it or not decides_the_loop(cost.found)
 
 
 def is_often(test: Callable[[TraceQueries, OpId], bool], cost: Cost) -> bool:
@@ -148,13 +131,13 @@ def is_of_the_line(cost: Cost) -> bool:
     """Return whether a line itself takes the value.
 
     Torch's own code may do so in a call that does not say it: `scaler.step(opt)`. An op may have to know how many
-    values there are, as `x.unique()` does: its shape is the result. So it is with a mask that a package picks by.
+    values there are, as `x.unique()` does: its shape is the result.
     """
     node, name, op = cost.node, called_name(cost.node), cost.ops[0]
     if is_written(cost) or is_truth_asked(cost) or _is_given_to_scheduler(cost):
         return True
     if not isinstance(node, ast.Call):
-        return not (isinstance(node, ast.Subscript) and cost.queries.package(cost.queries.op_site(op)))
+        return True
     if any(part in cost.queries.op_name(op) for part in COUNTS):
         return False
     if name in READS or name in TAKES_VALUES or is_move(name) or names_the_op(cost, op) or takes_number(cost):
@@ -235,40 +218,11 @@ def takes_number(cost: Cost) -> dict[str, str] | None:
     return {"function": called_name(cost.node)} if is_read and names_the_op(cost, then) else None
 
 
-def is_shown(cost: Cost) -> dict[str, str | bool] | None:
-    """Find a value that is printed or made a part of a text, and what counts the steps. A package's is for nobody."""
-    if is_written(cost) and cost.queries.package(cost.queries.op_site(cost.ops[0])):
-        return {"why": "host-sync.to-format", "is_of_package": True}
+def is_shown(cost: Cost) -> dict[str, str] | None:
+    """Find a value that is printed or made a part of a text, and what counts the steps."""
     if isinstance(cost.node, ast.FormattedValue | ast.JoinedStr) or is_written(cost) or _is_printed(cost):
-        return {"step": counter(cost.found, read_code(cost)), "is_of_package": False}
+        return {"step": counter(cost.found, read_code(cost))}
     return None
-
-
-def is_counted(cost: Cost) -> dict[str, str] | None:
-    """Find a tensor that nothing but numbers changes: a count, which Python has for free."""
-    queries, row = cost.queries, first_input(cost.queries, cost.ops[0])
-    outputs = queries.trace.ops.lists("outputs")
-    for _ in range(_STEPS_BACK):
-        if row < 0:
-            return None
-        base = queries.base(row)
-        writes = outputs.rows[queries.bases[outputs.flat] == base]
-        later = map(OpId, writes[writes > queries.producer(base)].tolist())
-        if writers := [at for at in later if queries.kind(at) != "view"]:
-            others = {taken for at in writers for taken in queries.inputs(at) if queries.base(taken) != base}
-            are_numbers = all(queries.device(each) == HOST and not queries.dims[each] for each in others)
-            return {"name": _first_path(cost)} if len(writers) >= FEWEST and are_numbers else None
-        made = queries.made_from(row)
-        row = made[0] if len(made) == 1 and queries.dims[made[0]] == 0 else NO_TENSOR
-    return None
-
-
-def _first_path(cost: Cost) -> str:
-    """Return the first variable or attribute that the code reads: `self.count` of `0.1 / self.count.sqrt()`."""
-    source, code = cost.found.source, read_code(cost)
-    paths = [part for part in ast.walk(code) if path_of(part) and not full_name(part, source)]
-    read = (part for part in paths if getattr(source.parent(part), "func", None) is not part)
-    return one_line(source.segment(next(read, code)))
 
 
 def is_added(cost: Cost) -> bool:

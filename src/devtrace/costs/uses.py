@@ -9,7 +9,6 @@ A value that code decides by, or needs as a number, has to be on the host: a siz
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
@@ -30,17 +29,15 @@ from devtrace.source.matching import (
     same_code,
     variable,
 )
-from devtrace.source.parsing import Source, own_name, parameters
+from devtrace.source.parsing import Source, parameters
 from devtrace.source.vocabulary import (
     BOUNDS,
-    CHECKS_FLOATS,
     EXTENDS,
     FACTORS,
     OF_VALUES,
     TAKES_VALUES,
     VIEWS,
     changes_itself,
-    full_name,
     is_factory,
     is_mixing,
     package,
@@ -48,7 +45,6 @@ from devtrace.source.vocabulary import (
 from devtrace.words.text_format import one_line
 
 _ONE_MORE: Final = ("$n += 1", "$n = $n + 1")
-_NOT_FINITE: Final = re.compile(r"float\(\W*(nan|inf|infinity)\W*\)", re.IGNORECASE)
 
 
 # The variables of a line's function.
@@ -264,20 +260,20 @@ def _conditions(source: Source, code: ast.AST) -> Iterator[tuple[ast.expr, bool]
             leaves = isinstance(last, ast.Break | ast.Return) and loops_around(source, node) != []
             answers = matches(last, "return True", "return False") is not None
             yield node.test, isinstance(node, ast.While) or leaves or answers
-        elif isinstance(node, ast.Compare | ast.UnaryOp | ast.Call) and is_truth(node):
+        elif isinstance(node, ast.Compare | ast.UnaryOp | ast.Call) and _is_truth(node):
             yield node, isinstance(source.parent(node), ast.Return)
 
 
-def is_truth(node: ast.AST) -> bool:
+def _is_truth(node: ast.AST) -> bool:
     return isinstance(node, ast.Compare) or matches(node, "not $x", "bool($x)") is not None
 
 
 def decides_the_loop(found: SourceNode) -> bool:
-    """Return whether the value says how long a loop goes on: that needs it. A guard against what never is does not."""
+    """Return whether the value says how long a loop goes on: that needs it."""
     statement = found.statement
     names = set(assigned_names(statement)) if isinstance(statement, ast.Assign | ast.AnnAssign) else set()
     asked = _conditions(found.source, found.function or found.source.tree)
-    tests = (test for test, ends in asked if ends and not _checks_floats(test, found))
+    tests = (test for test, ends in asked if ends)
     return any(found.node in ast.walk(test) or not names.isdisjoint(names_in(test)) for test in tests)
 
 
@@ -286,34 +282,6 @@ def decides_later(found: SourceNode) -> bool:
     names = set(assigned_names(found.statement))
     asked = (test for loop in found.loops[:1] for test, _ in _conditions(found.source, loop))
     return any(not names.isdisjoint(names_in(test)) for test in asked)
-
-
-def _checks_floats(test: ast.expr, found: SourceNode) -> bool:
-    """Return whether a test asks for NaN or infinity: `isnan(x)`, `x != x`, `x == float("inf")`, `x < -math.inf`."""
-    parts = list(nodes_of(ast.expr, test))
-    is_named = any(full_name(each, found.source).endswith((".inf", ".nan")) for each in parts)
-    is_written = any(_NOT_FINITE.fullmatch(found.source.segment(each)) for each in parts)
-    is_checked = is_named or is_written or any(called_name(each) in CHECKS_FLOATS for each in parts)
-    compared = ((one.left, each) for one in nodes_of(ast.Compare, test) for each in one.comparators)
-    return is_checked or any(same_code(*pair) for pair in compared)
-
-
-def is_gone_on_by(found: SourceNode, *, is_number: bool) -> bool:
-    """Return whether a value of the step picks what the code does next, as a size or an index does (`is_number`).
-
-    A guard that only raises picks nothing, and state that the object itself keeps need not be asked for each time.
-    """
-    node, statement, asked = found.node, found.statement, found.node if is_number else None
-    for each in (statement, *reversed(list(found.source.below(node, statement)))):  # a part of a condition counts first
-        is_tested = isinstance(each, ast.If | ast.While | ast.IfExp) and (each is node or node in ast.walk(each.test))
-        if is_tested or isinstance(each, ast.BoolOp) or is_truth(each):
-            asked = getattr(each, "test", each)
-    names = nodes_of(ast.Name, asked) if asked is not None else ()
-    kept = (own_name(found.source, node), "bool", "int")
-    is_of_the_step = any(not full_name(name, found.source) for name in names if name.id not in kept)
-    raises = isinstance(statement, ast.If) and all(isinstance(each, ast.Raise) for each in statement.body)
-    is_guard = isinstance(statement, ast.Assert) or (raises and not statement.orelse)  # type: ignore[attr-defined]
-    return is_of_the_step and not is_guard
 
 
 def comes_back(found: SourceNode) -> bool:

@@ -25,7 +25,7 @@ from devtrace.diagnosis.evidence.error_origins import text_of
 from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.explaining import kept_copies
 from devtrace.explaining.reading import attributes, calls, expressions, names
-from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, add_left_behind, failed_op
+from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, failed_op
 from devtrace.explaining.reading.move_history import AFTER_ALL, BEFORE_ALL
 from devtrace.explaining.reading.names import definitions
 from devtrace.explaining.reading.reader import Definer, Handler, Reader
@@ -119,7 +119,6 @@ class Explanation:
             self.optimizers.seen.update((id(each), weakref.ref(each)) for each in optimizers)
             kept_copies.add_attached(self.reader, walk)
             kept_copies.add_states(self.reader, optimizers)
-            add_left_behind(self.reader, walk.tensors)
             self._read_variables()
             self.reader.steps = 0  # the failed op has as many of its own
             failed = self._failed()

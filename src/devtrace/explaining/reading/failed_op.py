@@ -1,27 +1,22 @@
-"""The op that failed, by the innermost expression over tensors of several devices; and gradients left behind."""
+"""The op that failed, by the innermost expression over tensors of several devices."""
 
 from __future__ import annotations
 
 import ast
 import functools
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import torch
 
 from devtrace.explaining.reading.attributes import attribute_of
 from devtrace.explaining.reading.expressions import asked
-from devtrace.explaining.reading.file_index import named
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.returned_calls import run_around
 from devtrace.explaining.reading.values import Activation, TensorValue
 from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.columns.operator_info import COMPUTE
-from devtrace.runtime.quiet import device_of, gradient_of, is_leaf
-from devtrace.source.defuse import statements
-from devtrace.source.matching import called_name, calls_in, is_given, match_code, operands
+from devtrace.source.matching import is_given, match_code, operands
 from devtrace.source.parsing import NO_CODE
 
 UNKNOWN: Final = ""
@@ -141,28 +136,3 @@ def _by_elimination(
     if len(read) == 1 and not unread and len(inputs) > 1 and (op := read[0].op) is not None:
         op.layout, read[0].device = reader.layout(left[0], read[0].dims), left[0]  # it was only read
     return inputs
-
-
-def add_left_behind(reader: Reader, tensors: Iterable[Any]) -> None:
-    """Note the backward pass as the creator of gradients that stayed behind when their tensors moved."""
-    for tensor in tensors:
-        gradient = gradient_of(tensor) if is_leaf(tensor) else None
-        if gradient is None or device_of(gradient) == device_of(tensor):
-            continue
-        found = _backward_pass(reader)
-        if found is None:
-            return
-        made = reader.emit("backward", COMPUTE, *found, [], str(device_of(gradient)))
-        if made.op is not None:
-            reader.born_by(gradient, made.op)
-
-
-def _backward_pass(reader: Reader) -> tuple[ast.Call, Activation] | None:
-    """Return the one backward pass of the functions that still run, else of the user's files."""
-    for run in reader.user_activations():
-        calls = [call for each in statements(run.body) for call in calls_in(each) if called_name(call) == "backward"]
-        calls = list({id(call): call for call in calls}.values())
-        if calls:
-            return (calls[0], run.at_node(calls[0])) if len(calls) == 1 else None
-    found = [(call, run) for run in reader.files() for call in named(run.source, "backward").calls]
-    return (found[0][0], run_around(reader, *found[0])) if len(found) == 1 else None
