@@ -239,6 +239,21 @@ def test_a_value_decides_how_long_a_loop_runs(line: str, read: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        ("if torch.isnan(loss): break", "torch.isnan(loss)"),
+        ("if not math.isfinite(loss.item()): break", "loss.item()"),
+        ("if loss != loss: break", "loss != loss"),
+        ('if loss == float("inf"): break', 'loss == float("inf")'),
+        ("if loss.item() == -np.inf: break", "loss.item()"),
+        ("if loss < 0: print(step)", "loss < 0"),
+    ],
+)
+def test_a_guard_against_what_never_is_decides_no_loop(line: str, read: str) -> None:
+    assert not decides_the_loop(found(line, read))
+
+
+@pytest.mark.parametrize(
     ("line", "read", "name"),
     [
         ("loss = train(step)\nprint(loss.item())", "loss.item()", "step"),

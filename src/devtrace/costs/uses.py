@@ -9,6 +9,7 @@ A value that code decides by, or needs as a number, has to be on the host: a siz
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
@@ -32,12 +33,14 @@ from devtrace.source.matching import (
 from devtrace.source.parsing import Source, parameters
 from devtrace.source.vocabulary import (
     BOUNDS,
+    CHECKS_FLOATS,
     EXTENDS,
     FACTORS,
     OF_VALUES,
     TAKES_VALUES,
     VIEWS,
     changes_itself,
+    full_name,
     is_factory,
     is_mixing,
     package,
@@ -45,6 +48,7 @@ from devtrace.source.vocabulary import (
 from devtrace.words.text_format import one_line
 
 _ONE_MORE: Final = ("$n += 1", "$n = $n + 1")
+_NOT_FINITE: Final = re.compile(r"float\(\W*(nan|inf|infinity)\W*\)", re.IGNORECASE)
 
 
 # The variables of a line's function.
@@ -269,11 +273,11 @@ def _is_truth(node: ast.AST) -> bool:
 
 
 def decides_the_loop(found: SourceNode) -> bool:
-    """Return whether the value says how long a loop goes on: that needs it."""
+    """Return whether the value says how long a loop goes on: that needs it. A guard against what never is does not."""
     statement = found.statement
     names = set(assigned_names(statement)) if isinstance(statement, ast.Assign | ast.AnnAssign) else set()
     asked = _conditions(found.source, found.function or found.source.tree)
-    tests = (test for test, ends in asked if ends)
+    tests = (test for test, ends in asked if ends and not _checks_floats(test, found))
     return any(found.node in ast.walk(test) or not names.isdisjoint(names_in(test)) for test in tests)
 
 
@@ -282,6 +286,16 @@ def decides_later(found: SourceNode) -> bool:
     names = set(assigned_names(found.statement))
     asked = (test for loop in found.loops[:1] for test, _ in _conditions(found.source, loop))
     return any(not names.isdisjoint(names_in(test)) for test in asked)
+
+
+def _checks_floats(test: ast.expr, found: SourceNode) -> bool:
+    """Return whether a test asks for NaN or infinity: `isnan(x)`, `x != x`, `x == float("inf")`, `x < -math.inf`."""
+    parts = list(nodes_of(ast.expr, test))
+    is_named = any(full_name(each, found.source).endswith((".inf", ".nan")) for each in parts)
+    is_written = any(_NOT_FINITE.fullmatch(found.source.segment(each)) for each in parts)
+    is_checked = is_named or is_written or any(called_name(each) in CHECKS_FLOATS for each in parts)
+    compared = ((one.left, each) for one in nodes_of(ast.Compare, test) for each in one.comparators)
+    return is_checked or any(same_code(*pair) for pair in compared)
 
 
 def comes_back(found: SourceNode) -> bool:

@@ -120,6 +120,8 @@ AVERAGES: Final = frozenset((
     "smooth_l1_loss",
 ))  # fmt: skip
 """They may give the average of what they take."""
+CHECKS_FLOATS: Final = frozenset(("isfinite", "isinf", "isnan", "isneginf", "isposinf"))
+"""They ask for what a computation never gives, unless something is wrong with it."""
 
 BY_NUMBER: Final = frozenset(("cuda", "xpu", "set_device", "device", "to"))
 """Functions that take a device of the accelerator by its number alone."""
