@@ -38,9 +38,9 @@ def find_dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, 
     takes_one = plain in PRODUCTS or f"aten.{plain}." in TAKES_ONE  # "expected scalar type Long" is of no index then
     if error.refused != "same" and not (error.refused == "index" and error.argument < 0 and takes_one):
         return _refused(queries, op, error)
-    rows = compared(queries, op)
     if text.startswith(("Found dtype", "attempting to assign a gradient")):
-        return _of_another(queries, op, rows, error)
+        return _of_another(queries, op, error)
+    rows = compared(queries, op)
     if len({queries.trait(row) for row in rows}) < 2:
         return _only_one(queries, op, rows, error)
     odd = _odd(queries, moment, op, rows, error)
@@ -81,10 +81,10 @@ def _assigns(queries: TraceQueries, op: OpId) -> bool:
     return any(each.startswith((*INDEXING, *ASSIGNS)) for each in (name, f"aten.{name}"))
 
 
-def _of_another(queries: TraceQueries, op: OpId, rows: list[TensorId], error: DtypeError) -> Mismatch | None:
+def _of_another(queries: TraceQueries, op: OpId, error: DtypeError) -> Mismatch | None:
     """Return the mismatch of a loss, its backward pass or a gradient, if the error names the odd and expected dtype."""
     odd, expected = error.named
-    given = [row for row in rows if not mismatch.is_owned(queries, row)]
+    given = [row for row in mismatch.combined(queries, op) if not mismatch.is_owned(queries, row)]
     made = (row for each in given for row in queries.ancestors(each, past_modules=False))
     row = next((row for row in (*given[::-1], *made) if queries.trait(row) == odd), None)
     return Mismatch(op, row, odd, expected, of="inputs" if is_floating(odd) else "float") if row is not None else None
