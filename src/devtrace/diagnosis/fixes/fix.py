@@ -104,7 +104,7 @@ def is_assignable(name: AccessPath) -> bool:
 
 def names_device(value: ast.expr) -> bool:
     """Return whether a factory's call names its device."""
-    return any(keyword(x, "device") or (owner_of(x) and is_move(called_name(x))) for x in calls_in(value))
+    return any(keyword(call, "device") or (owner_of(call) and is_move(called_name(call))) for call in calls_in(value))
 
 
 def reads(node: ast.AST, variable: str) -> list[ast.Name]:

@@ -124,7 +124,7 @@ def _by_elimination(
 ) -> list[TensorValue]:
     """Give the only unknown operand the device, or dtype, that torch names and no other operand has."""
     dtypes = [dtype for dtype in reader.dtypes if dtype not in [each.dtype for each in inputs]]
-    if len(unread) == len(dtypes) == len(inputs) == len(reader.dtypes) - 1:
+    if len(unread) == len(inputs) == len(dtypes) == 1 and len(reader.dtypes) == 2:
         return [*inputs, reader.emit(UNKNOWN, COMPUTE, unread[0], activation, [], inputs[0].device, dtype=dtypes[0])]
     devices = {each.device for each in inputs if each.dims > 0}
     left = [device for device in reader.devices if device not in devices]
