@@ -103,9 +103,8 @@ types: $(READY) ## mypy --strict and the TypeScript compiler
 quick: $(READY) ## layers, words, vocabulary, one-liners, names in the docs
 	$(PYTEST_APART) $(QUICK)
 
-# Three at a time: a quarter of the time two of them wait for kernels, jobs and other processes that they start.
 unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser, of what has changed since they passed
-	$(ASKED) unit $(PYTEST_APART) -n 3 --no-loadscope-reorder \
+	$(ASKED) unit $(PYTEST_APART) --no-loadscope-reorder \
 		-m "not e2e and not foreign and not notebook and not wheel and not real and not breadth" \
 		$(addprefix --ignore=,$(QUICK)) $(ARGS)
 
