@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from torch import nn
 
 import devtrace
 from costs import GPU, descend, findings, healthy, warnings, warns
+from devtrace.diagnosis.findings import Finding
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.subset import cut
 from devtrace.trace.tables import Lists, TraceData, Values
@@ -234,6 +238,44 @@ def test_a_tensor_written_by_a_mask_waits() -> None:
     assert [each.count for each in findings(program) if each.rule == "host-sync"] == [1, 1]
 
 
+Install = Callable[[str, str], ModuleType]
+"""Returns a module, by its text and name, as pip would install it."""
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    def module_of(text: str, name: str) -> ModuleType:
+        site_packages = tmp_path / "lib" / "site-packages"
+        site_packages.mkdir(parents=True)
+        (site_packages / f"{name}.py").write_text(text)
+        monkeypatch.syspath_prepend(str(site_packages))
+        return importlib.import_module(name)
+
+    return module_of
+
+
+PACK = """
+import torch
+class Rising(torch.optim.SGD):
+    def step(self, closure=None):
+        total = 0.0
+        for group in self.param_groups:
+            for p in group["params"]:
+                total = total + p.grad.abs().sum().item()
+        self.total = total
+        return super().step(closure)
+
+class Tables(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cos, self.sin = torch.ones(16, 4), torch.zeros(16, 4)
+    def forward(self, x):
+        cos = self.cos[: x.shape[0]].to(x.device)
+        sin = self.sin[: x.shape[0]].to(x.device)
+        return x * cos + sin
+"""
+
+
 class Binned(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -249,6 +291,199 @@ def test_a_view_that_a_module_keeps_has_the_modules_name_for_it() -> None:
     binned, net = Binned(), nn.Linear(4, 4).to(GPU)
     for _ in range(12):
         binned(net(torch.rand(8, 4, device=GPU))).sum().backward()
+
+
+def costs_of_packages(program: Callable[[], object]) -> dict[tuple[str, str], Finding]:
+    every = findings(program)
+    found = [each for each in every if each.site is not None and "site-packages" in each.site.file]
+    assert [each for each in every if each.rule == "host-sync" and each not in found] == []  # no line of the user's
+    assert len({(each.rule, each.site) for each in found}) == len(found)
+    return {(each.rule, each.site.text): each for each in found if each.site is not None}
+
+
+def train_with(pack: ModuleType, steps: int = 6) -> None:
+    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)).to(GPU)
+    tables, optimizer = pack.Tables(), pack.Rising(net.parameters(), lr=0.1)
+    for _ in range(steps):
+        tables(net(torch.rand(8, 4, device=GPU))).sum().backward()
+        optimizer.step()
+
+
+def test_a_cost_in_a_package_is_found_at_its_line_and_names_the_users(install: Install) -> None:
+    pack = install(PACK, "costly_pack")
+    found = costs_of_packages(lambda: train_with(pack))
+    assert {key: (each.severity, each.count) for key, each in found.items()} == {
+        ("host-sync", "p.grad.abs().sum().item()"): ("warning", 24),
+        ("host-to-device-copy", "self.cos[: x.shape[0]].to(x.device)"): ("warning", 6),
+        ("host-to-device-copy", "self.sin[: x.shape[0]].to(x.device)"): ("warning", 6),
+    }
+    sync, cos, sin = found.values()
+    assert "It is in costly_pack, called from test_cost_rules.py line" in sync.message
+    assert sync.message.endswith(": `optimizer.step()`.")
+    assert sync.help.startswith("in costly_pack: ")
+    assert "`tables.cos` is the same tensor each time. It is in costly_pack, called from" in cos.message
+    assert "`tables.sin` is the same tensor each time." in sin.message
+    assert cos.edits == ()
+    assert "change it in a copy of your own, and report it there" in sync.help
+    assert 'self.register_buffer("cos", ..., persistent=False)' in cos.help
+
+
+def test_a_line_of_a_package_that_two_lines_of_the_users_lead_to_is_one_finding(install: Install) -> None:
+    pack = install(PACK, "costly_pack_twice")
+
+    def program() -> None:
+        train_with(pack)
+        net = nn.Linear(4, 4).to(GPU)
+        optimizer = pack.Rising(net.parameters(), lr=0.1)
+        for _ in range(6):
+            net(torch.rand(8, 4, device=GPU)).sum().backward()
+            optimizer.step()
+
+    sync = costs_of_packages(program)["host-sync", "p.grad.abs().sum().item()"]
+    assert sync.count == 24 + 12
+    assert "(1 more line likewise): `optimizer.step()`." in sync.message
+
+
+def test_the_count_of_a_packages_line_is_exact_above_max_ops(install: Install) -> None:
+    pack = install(PACK, "costly_pack_folded")
+    with devtrace.record(simulate="cuda:2", max_ops=400) as recording:
+        train_with(pack, steps=60)
+    assert recording.report.trace.truncated
+    found = [each for each in recording.report.findings if each.site and "site-packages" in each.site.file]
+    assert sorted((each.rule, each.count) for each in found) == [
+        ("host-sync", 240),
+        ("host-to-device-copy", 60),
+        ("host-to-device-copy", 60),
+    ]
+
+
+CHECKED = """
+import torch
+class Checked(torch.nn.Linear):
+    def forward(self, x):
+        if (x > 1e9).any():
+            raise ValueError
+        return super().forward(x)
+"""
+
+
+@warns(
+    rule="host-sync",
+    count=12,
+    message=Text(
+        "`(x > 1e9).any()` made the CPU wait", "12 times, once in each step", "It is in checked_pack, called from"
+    ),
+)
+def test_a_check_in_a_packages_module_is_found_in_the_users_loop(install: Install) -> None:
+    net = install(CHECKED, "checked_pack").Checked(8, 4).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(12):
+        descend(optimizer, net(torch.rand(2, 8, device=GPU)).sum())
+
+
+CHOOSING = """
+import torch
+class Masked(torch.nn.Linear):
+    def forward(self, x, mask):
+        whole = bool(mask is None or mask.all())
+        for each in (x,):
+            if not torch.isnan(each).any():
+                continue
+            x = torch.nan_to_num(x)
+        if mask is not None and mask.all():
+            mask = None
+        x = super().forward(x)
+        groups = torch.arange(len(x), device=x.device)
+        size = int(groups.max()) + 1
+        x = x.new_zeros(size, x.shape[1]).index_add(0, groups, x)
+        same = torch.equal(x, x + 1)
+        if mask is None:
+            return x * (2 if (x > 1e9).any() and not same else 1)
+        return x * mask
+"""
+
+
+def a_package_goes_on_by_what_its_branches_ask(pack: Any) -> None:
+    net = pack.Masked(8, 4).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(12):
+        descend(optimizer, net(torch.rand(2, 8, device=GPU), torch.ones(2, 1, dtype=torch.bool, device=GPU)).sum())
+
+
+STEPPING = """
+import torch
+class Schedule:
+    def __init__(self, steps, device):
+        self.times, self.sigmas = torch.arange(steps, 0, -1, device=device), torch.linspace(1, 0, steps + 1)
+    def step(self, noise, time, x):
+        before = int(time) - 1
+        scale = torch.tensor(before, device=x.device) * self.sigmas[before].to(x.device)
+        return x - noise * scale if before >= 0 else x
+"""
+
+
+def a_package_reads_as_it_likes_in_a_loop_that_trains_nothing(pack: Any) -> None:
+    net, x = nn.Linear(8, 8).to(GPU), torch.rand(2, 8, device=GPU)
+    schedule = pack.Schedule(20, GPU)
+    with torch.no_grad():
+        for time in schedule.times:
+            x = schedule.step(net(x), time, x)
+
+
+DIVIDING = """
+import torch
+def divide(over, under, otherwise=0.0):
+    otherwise = torch.tensor(otherwise).float().to(under.device)
+    return torch.where(under != 0, over / under, otherwise)
+"""
+
+
+@warns(rule="host-to-device-copy", count=20)
+def test_a_number_that_a_package_makes_on_the_cpu_and_moves_is_a_cost(install: Install) -> None:
+    pack, net = install(DIVIDING, "dividing_pack"), nn.Linear(8, 8).to(GPU)
+    for _ in range(20):
+        pack.divide(net(torch.rand(2, 8, device=GPU)), torch.ones(2, 8, device=GPU))
+
+
+SEARCHING = """
+import torch
+def search(score, start, steps):
+    x = start.clone().requires_grad_()
+    optimizer, kept = torch.optim.SGD([x], lr=0.1), []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        scores = score(x)
+        loss = scores[scores.detach() < 1e9].sum()
+        kept.append(loss.detach().cpu())
+        loss.backward()
+        optimizer.step()
+        if loss.item() > 1e9:
+            raise ValueError
+    return x.detach()
+"""
+
+
+def a_package_that_trains_on_its_own_reads_as_it_likes_in_a_loop_of_the_users_too(pack: Any) -> None:
+    score, ex = nn.Linear(8, 1).to(GPU), pack.search  # its name is in that of `aten.index_put`
+    for seed in range(3):
+        start = torch.full((4, 8), float(seed), device=GPU)
+        ex(score, start, 10)
+
+
+AVERAGING = """
+import torch
+def fit(model, batches):
+    shadow, seen = [p.detach().cpu() for p in model.parameters()], torch.tensor(0, device="cuda")
+    for batch in batches:
+        model(batch).sum().backward()
+    for own, p in zip(shadow, model.parameters()):
+        own += (p.detach().cpu() - own) / (seen.to(own.device) + 1)
+"""
+
+
+def a_few_bytes_that_a_package_copies_for_each_weight_after_its_loop_are_no_cost(pack: Any) -> None:
+    model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(4))).to(GPU)
+    pack.fit(model, [torch.rand(2, 8, device=GPU) for _ in range(3)])
 
 
 @healthy
@@ -270,6 +505,48 @@ def test_the_lengths_that_torch_unpacks_go_where_their_mask_is_made() -> None:
         padded, lengths = nn.utils.rnn.pad_packed_sequence(net(packed)[0], batch_first=True)
         mask = torch.arange(5, device=GPU)[None] < lengths.to(GPU)[:, None]
         (padded * mask[..., None]).sum().backward()
+
+
+TRAINER = """
+import torch
+def fit(model, batches):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for batch in batches:
+        loss = model(batch).sum()
+        loss.backward()
+        optimizer.step()
+        if torch.isnan(loss):
+            raise ValueError
+"""
+
+
+def a_loop_of_a_package_reads_as_it_likes(pack: Any) -> None:
+    class Body(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(8, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            made: torch.Tensor = self.layer(x.to(GPU)) * 2
+            return made
+
+    model = Body().to(GPU)
+    pack.fit(model, [torch.rand(2, 8, device=GPU) for _ in range(20)])
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "program"),
+    [
+        (CHOOSING, "choosing_pack", a_package_goes_on_by_what_its_branches_ask),
+        (STEPPING, "stepping_pack", a_package_reads_as_it_likes_in_a_loop_that_trains_nothing),
+        (SEARCHING, "searching_pack", a_package_that_trains_on_its_own_reads_as_it_likes_in_a_loop_of_the_users_too),
+        (AVERAGING, "averaging_pack", a_few_bytes_that_a_package_copies_for_each_weight_after_its_loop_are_no_cost),
+        (TRAINER, "trainer_pack", a_loop_of_a_package_reads_as_it_likes),
+    ],
+)
+def test_what_a_package_needs_is_no_cost(text: str, name: str, program: Any, install: Install) -> None:
+    pack = install(text, name)
+    assert warned(lambda: program(pack)) == []
 
 
 @pytest.mark.parametrize("foreach", [True, False])

@@ -365,6 +365,7 @@ WORDS: Final = {
     "host-sync.to-check.help": "a note: a step that reads what it draws waits anyway",
     "host-sync.to-schedule.help": "a learning rate that is set less often trains other weights",
     "host-sync.to-give.help": "a number that is computed less often is another number in most steps",
+    "host-sync.to-format.help": "a package makes the text: only its authors can follow",
     "host-sync.to-draw.help": "what the CPU draws are other numbers than what the device draws",
     "copy.draw.help": "what the device draws are other numbers than what the CPU draws",
     "copy.move-its-module": "as copy.move-module, of a module that has no name to advise with",

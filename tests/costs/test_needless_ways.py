@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -148,6 +149,57 @@ def test_negatives_that_each_step_draws_from_a_table_of_the_cpu_are_a_warning() 
         positive = words(pair.to(GPU))
         negative = words(torch.multinomial(frequencies, 8).to(GPU))
         (positive - negative).sum().backward()
+
+
+# A package that reads element after element.
+
+PACKAGE = """
+def clusters(scores, least):
+    found = []
+    for row in scores:
+        for at, value in enumerate(row):
+            if value < least:
+                break
+            found.append(at)
+    return found
+
+
+def checked(scale):
+    assert scale.shape, f"an empty scale: {scale}"
+    ensure(scale.dim() == 1, f"one dimension is needed, not {scale}")
+    return scale
+
+
+def ensure(true, text):
+    if not true:
+        raise ValueError(text)
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    folder = tmp_path / "lib" / "site-packages"
+    folder.mkdir(parents=True)
+    (folder / "elementwise.py").write_text(PACKAGE)
+    monkeypatch.syspath_prepend(str(folder))
+    return "elementwise"
+
+
+@warns(
+    rule="host-sync",
+    count=80,
+    message=Text("one element of `row` at a time"),
+    help=Text("change it in a copy of your own, and report it there"),
+)
+def test_a_package_that_reads_elements_one_by_one_is_a_warning_without_training(package: str) -> None:
+    __import__(package).clusters(torch.rand(10, 8, device=GPU) + 1, 0.5)
+
+
+@warns(rule="host-sync", count=20, help=Text("make the text only where it is printed or raised"))
+def test_text_that_a_package_makes_of_a_tensor_for_nobody_is_a_warning(package: str) -> None:
+    module, net = __import__(package), nn.Linear(4, 4).to(GPU)
+    for _ in range(20):
+        net(module.checked(torch.rand(4, device=GPU)))
 
 
 # What advice names.

@@ -135,6 +135,7 @@ WAITS: Final = (
         Way("host-sync.to-read.help"),
     ), ("$x[$at]",)),
     Row("host-sync.to-write", reads.is_shown, (
+        Way("host-sync.to-format.help", "is_of_package"),
         Way("host-sync.to-write.help", "step"),
         Way("host-sync.now-and-then"),
     )),

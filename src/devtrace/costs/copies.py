@@ -31,11 +31,13 @@ BETWEEN: Final = 6
 def _weight(cost: Cost) -> Severity | None:
     """Return how much a few bytes weigh that a line copies in each step of a loop; None if it does not.
 
-    Those of a short loop are a note.
+    Those of a short loop are a note, at a line of the user's.
     """
     if not cost.is_small or not cost.is_of_each_step:
         return None
-    return "warning" if cost.count >= OFTEN and cost.pace.steps >= STEPS else "note"
+    if cost.count >= OFTEN and cost.pace.steps >= STEPS:
+        return "warning"
+    return "note" if cost.is_of_the_user else None
 
 
 def is_of_ddp(queries: TraceQueries, op: OpId) -> bool:
@@ -67,7 +69,7 @@ def _are_lists_of_numbers(cost: Cost) -> bool:
     rows = [row for op in cost.ops for row in (queries.carried(op) or queries.outputs(op))[:1]]
     kinds = {(tensors.number("shape", row), str(tensors.raw("dtype", row))) for row in rows}
     makes = len(kinds) == 1 and "tensor" in called_names(queries.op_node(queries.producer(rows[0])).node)
-    return makes and cost.bytes <= _TINY * len(cost.ops)
+    return makes and cost.is_of_the_user and cost.bytes <= _TINY * len(cost.ops)
 
 
 def _are_made_one_by_one(cost: Cost) -> bool:
@@ -91,9 +93,11 @@ def is_a_number(cost: Cost) -> Names | None:
     rows = [row for each in taken for row in each] if severity is not None else []
     if not rows or len(rows) < len(taken) or (any(queries.dims[rows]) and not _is_one_element(cost, rows)):
         return None
-    # Torch needs the one in `Normal(x, 0.1)`.
+    # Torch needs the one in `Normal(x, 0.1)`. A package makes one where it is used, or moves one that it keeps.
     is_there = not isinstance(node, ast.Call) or _makes(node) or is_move(called_name(node))
-    return {"name": cost.part, "severity": severity} if is_there else None
+    is_both = cost.moved is not None and any(map(_makes, calls_in(cost.moved)))
+    is_needed = isinstance(node, ast.Call) and bool(queries.package(cost.line)) and not is_both
+    return {"name": cost.part, "severity": severity} if is_there and not is_needed else None
 
 
 def _makes(call: ast.AST) -> bool:
@@ -142,7 +146,7 @@ def is_left_to_ddp(cost: Cost) -> Names | None:
 def are_values(cost: Cost) -> Names | None:
     """Find values of a training's own work (a loss, a norm, a score) that the host takes in each step."""
     queries, severity, some = cost.queries, _weight(cost), cost.ops[:SAMPLE]
-    if severity is None:
+    if severity is None or cost.trains_alone:
         return None
     is_asked = is_of_the_line(cost) and not is_often(is_a_choice, cost)
     if not is_asked or are_taken_one_by_one(cost.found):
@@ -156,7 +160,7 @@ def are_weights(cost: Cost) -> Names | None:
     """Find weights of a model that the host takes in each step: an average that it keeps, a snapshot."""
     bases = map(cost.queries.base, cost.carried)
     roles = {str(cost.queries.trace.tensors.raw("role", base)) for base in bases}
-    is_in_training = cost.is_of_many_steps and cost.pace.trains
+    is_in_training = cost.is_of_many_steps and cost.pace.trains and not cost.trains_alone
     return {"name": cost.name} if roles == {"parameter"} and is_in_training else None
 
 

@@ -1,4 +1,4 @@
-"""Findings of one kind: of each line of the user's that has the cost.
+"""Findings of one kind: of each line that has the cost, and of each line of a package's whose cost is needless.
 
 What costs most comes first; what is nothing beside it asks for no advice. On a real device a wait has its time.
 """
@@ -8,23 +8,34 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from devtrace.costs.advice import Needless
-from devtrace.costs.repeated_costs import Cost, costs
+from devtrace.costs.repeated_costs import Cost, costs, together
 from devtrace.diagnosis.evidence.trace_queries import NOWHERE, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site, estimated_cost, sites_of_errors, worst_first
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.slugs import RuleSlug
 from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line, shorten
 
-Judge = Callable[[Cost], Needless | None]
-"""Says whether what a line of the user's costs is needless."""
-Word = Callable[[Cost, Needless | None], Finding]
-"""Words a cost, with why it is needless."""
+Judge = Callable[[list[Cost]], list[Needless]]
+"""Says what is needless of the costs that a line of the user's consists of."""
+Word = Callable[[Cost, Sequence[Needless], str], Finding]
+"""Words a cost, with what of it is needless and what is to be said of a package."""
 
 
 def findings(queries: TraceQueries, tally: Tally, kind: str, judge: Judge, word: Word) -> Iterator[Finding]:
-    for cost in costs(queries, tally, kind):
-        own = cost.own()
-        yield word(cost, judge(own) if own.ops else None)
+    of_packages: dict[Site | None, list[Needless]] = {}  # a trace has a package's line once for each caller
+    for whole in costs(queries, tally, kind):
+        judged = judge(whole.parts())
+        below = [each for each in judged if not each.cost.is_of_the_user and each.severity == "warning"]
+        for each in below:
+            of_packages.setdefault(queries.site(each.cost.line), []).append(each)
+        rest = whole.without([each.cost for each in below])
+        left = [each for each in judged if each not in below]
+        own = [each for each in left if each.cost.is_of_the_user and each.severity == "warning"] or left
+        if rest.count:
+            yield word(rest, own, _remark_below(own[0].cost) if own else "")
+    for same in of_packages.values():
+        yield word(together([each.cost for each in same]), same, _remark([each.cost for each in same]))
 
 
 def finding(rule: RuleSlug, cost: Cost, needless: Needless | None, message: str) -> Finding:
@@ -33,13 +44,13 @@ def finding(rule: RuleSlug, cost: Cost, needless: Needless | None, message: str)
         rule=rule,
         severity=needless.severity if needless else "note",
         devices=cost.devices,
-        site=cost.queries.site(cost.site),
+        site=cost.queries.site(cost.line),
         op=cost.ops[0] if cost.ops else -1,
         culprit=needless.culprit if needless else None,
         count=cost.count,
         bytes=cost.all_bytes,
         message=message,
-        help=needless.help if needless else "",
+        help=_advice(needless) if needless else "",
         edits=needless.edits if needless else (),
         ops=tuple(cost.ops),
     )
@@ -92,6 +103,37 @@ def _keys(queries: TraceQueries, finding: Finding) -> list[object]:
     tensor = finding.culprit
     change = [(finding.rule, finding.help, finding.edits, tensor.name, tensor.born)] if tensor is not None else []
     return [found.statement, *change]
+
+
+# Of an installed package.
+
+
+def _remark(same: list[Cost]) -> str:
+    """Name the package of a line and the user's lines that led there, as the end of a message."""
+    queries, line = same[0].queries, same[0].line
+    package = queries.package(line)
+    callers = dict.fromkeys(site for each in same if (site := queries.site(each.site)) is not None)
+    if queries.site(line) in callers:
+        return sentence("package.of", package=package)
+    first, others = next(iter(callers)), len(callers) - 1
+    more = sentence("package.more", count=others) if others else ""
+    text = shorten(one_line(first.text), 80)
+    return sentence("package.called", package=package, caller=first, more=more, text=text)
+
+
+def _remark_below(cost: Cost) -> str:
+    """Name a package's line, as the end of a message at the user's line that led there."""
+    site, package = cost.queries.site(cost.line), cost.queries.package(cost.line)
+    text = shorten(one_line(site.text), 80) if site is not None else ""
+    return sentence("package.below", package=package, site=site, text=text) if package else ""
+
+
+def _advice(needless: Needless) -> str:
+    """Return the help for a line; of a package's, that the package must change."""
+    package = needless.cost.queries.package(needless.cost.line)
+    if not package or not needless.help:
+        return needless.help
+    return sentence("package.advice", package=package, help=needless.help)
 
 
 # Of all that the program pays.

@@ -154,7 +154,7 @@ def is_attribute(cost: Cost) -> Names | None:
 
 def is_registered(cost: Cost) -> Names | None:
     """Find an attribute of a module's own class, by the module whose call the line runs in."""
-    site, call = cost.queries.site(cost.site), cost.queries.trace.ops[cost.ops[0]].call
+    site, call = cost.queries.site(cost.line), cost.queries.trace.ops[cost.ops[0]].call
     is_of_module = site is not None and call is not None and site.function.rpartition(".")[0] == str(call.module.type)
     return is_attribute(cost) if is_of_module else None
 

@@ -35,7 +35,8 @@ _SAMPLE: Final = 2_000
 def are_read_singly(cost: Cost) -> Names | None:
     """Find a line that reads very many elements of few tensors, or some in each step; nothing writes meanwhile."""
     queries, ops = cost.queries, cost.ops[:_SAMPLE]
-    if len(ops) < OFTEN or (cost.count < MANY and not cost.pace.is_of_each_step):
+    is_for_its_user = cost.pace.is_of_each_step and not queries.package(cost.line)
+    if len(ops) < OFTEN or (cost.count < MANY and not is_for_its_user):
         return None
     owners = [_owners_of_element(queries, op) for op in ops]
     bases = set[TensorId]().union(*owners)

@@ -12,6 +12,7 @@ from devtrace.costs.uses import (
     decides_the_loop,
     gathered_in,
     is_bound,
+    is_gone_on_by,
     matches,
     taken_by,
     updated,
@@ -49,11 +50,12 @@ _PRINTS: Final = ("print", "write", "debug", "info", "warning", "log")
 
 def is_needless(cost: Cost) -> bool:
     """Return whether a line waits in each step for what nothing needs in that step: `total += loss.item()`."""
-    could_opt_out = lacks_is_causal(cost) or lacks_validate_args(cost) is not None
+    could_opt_out = cost.is_of_the_user and (lacks_is_causal(cost) or lacks_validate_args(cost) is not None)
     if is_asked_for(cost.queries, cost.ops[0]) or not (could_opt_out or is_of_the_line(cost)):
         return False
     # A function of torch's may have a loop of its own: nothing of `torch.lobpcg(x)` says that it reads.
-    if not cost.pace.is_of_each_step or (is_of_torch(cost) and not cost.runs_again):
+    is_own = cost.is_of_the_user and not is_of_torch(cost)
+    if not cost.pace.is_of_each_step or not (is_own or cost.runs_again):
         return False
     if is_drawn_from_nothing(cost):
         return True
@@ -62,7 +64,21 @@ def is_needless(cost: Cost) -> bool:
         return False
     # More often it is a loop within a step: that may be what the value decides.
     trains_in_it = cost.pace.trains and (cost.count <= cost.pace.steps or is_summed_at_once(cost))
-    return trains_in_it or not decides_the_loop(cost.found)
+    is_spared = trains_in_it or not decides_the_loop(cost.found)
+    return is_spared and not (cost.queries.package(cost.line) and _is_needed_by_the_package(cost))
+
+
+def _is_needed_by_the_package(cost: Cost) -> bool:
+    """Return whether a package's line reads what its caller cannot spare.
+
+    It asks for a branch or a size, not for each of many things in a step, or no step of the caller's trains.
+    """
+    if is_written(cost):
+        return _is_printed(cost)
+    asks_each = cost.count > cost.pace.steps and bool([*cost.found.loops, *rounds(cost.found.source, cost.node)])
+    is_number = _is_whole(cost) or op_of(cost.queries, cost.ops[0]) == "equal"  # which asks for a truth
+    is_asked = not asks_each and is_gone_on_by(cost.found, is_number=is_number)
+    return is_asked or not cost.pace.trains or cost.trains_alone
 
 
 def is_often(test: Callable[[TraceQueries, OpId], bool], cost: Cost) -> bool:
@@ -131,13 +147,13 @@ def is_of_the_line(cost: Cost) -> bool:
     """Return whether a line itself takes the value.
 
     Torch's own code may do so in a call that does not say it: `scaler.step(opt)`. An op may have to know how many
-    values there are, as `x.unique()` does: its shape is the result.
+    values there are, as `x.unique()` does: its shape is the result. So it is with a mask that a package picks by.
     """
     node, name, op = cost.node, called_name(cost.node), cost.ops[0]
     if is_written(cost) or is_truth_asked(cost) or _is_given_to_scheduler(cost):
         return True
     if not isinstance(node, ast.Call):
-        return True
+        return not (isinstance(node, ast.Subscript) and cost.queries.package(cost.queries.op_site(op)))
     if any(part in cost.queries.op_name(op) for part in COUNTS):
         return False
     if name in READS or name in TAKES_VALUES or is_move(name) or names_the_op(cost, op) or takes_number(cost):
@@ -218,10 +234,12 @@ def takes_number(cost: Cost) -> dict[str, str] | None:
     return {"function": called_name(cost.node)} if is_read and names_the_op(cost, then) else None
 
 
-def is_shown(cost: Cost) -> dict[str, str] | None:
-    """Find a value that is printed or made a part of a text, and what counts the steps."""
+def is_shown(cost: Cost) -> dict[str, str | bool] | None:
+    """Find a value that is printed or made a part of a text, and what counts the steps. A package's is for nobody."""
+    if is_written(cost) and cost.queries.package(cost.queries.op_site(cost.ops[0])):
+        return {"why": "host-sync.to-format", "is_of_package": True}
     if isinstance(cost.node, ast.FormattedValue | ast.JoinedStr) or is_written(cost) or _is_printed(cost):
-        return {"step": counter(cost.found, read_code(cost))}
+        return {"step": counter(cost.found, read_code(cost)), "is_of_package": False}
     return None
 
 

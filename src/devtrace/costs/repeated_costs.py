@@ -9,7 +9,7 @@ A kind is a column of the ledger: `syncs`, `cpu_compute`, or a direction of copi
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -24,7 +24,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, NOWHERE, Rows, Sourc
 from devtrace.diagnosis.ledger import Tally, directions, on_host, waits
 from devtrace.source.matching import match_code
 from devtrace.source.vocabulary import is_copied_by
-from devtrace.trace.ids import NO_TENSOR, OpId, SiteId, TensorId
+from devtrace.trace.ids import NO_SITE, NO_TENSOR, OpId, SiteId, TensorId
 from devtrace.words.text_format import one_line
 
 OFTEN: Final = 10
@@ -46,12 +46,13 @@ _OF_OPS: Final = {"syncs": waits, "cpu_compute": on_host}
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """Cost of the user's line `site`, with what packages do that it calls."""
+    """Cost of the user's line `site`, or of a package's `line` to which that led."""
 
     steps: Steps
     tally: Tally
     kind: str
     site: SiteId
+    line: SiteId
     rows: Rows
     """Rows of copies or ops. Those that were folded are only counted."""
     count: int
@@ -70,14 +71,18 @@ class Cost:
         """Return some of the recorded ops, each after the one before it."""
         return list(pairwise(self.ops))[:: len(self.ops) // SAMPLE + 1]
 
+    @property
+    def is_of_the_user(self) -> bool:
+        return self.line == self.site
+
     @cached_property
     def pace(self) -> Pace:
         return self.steps.pace(np.array(self.ops), self.found, self.count)
 
     @cached_property
     def runs_again(self) -> bool:
-        """Return whether the line runs in each step; a function of torch's that was called once may have the loop."""
-        queries, found, row = self.queries, self.found, self.queries.site(self.site)
+        """Return whether the user's line runs in each step; a package that was called once may have the loop."""
+        queries, found, row = self.queries, self.queries.source_node(self.site), self.queries.site(self.site)
         if found is NOWHERE or row is None or found.loops:
             return found is not NOWHERE
         users, beside = queries.op_users[self.ops[0] : self.ops[-1] + 1], queries.sites_beside(row)
@@ -86,7 +91,9 @@ class Cost:
 
     @cached_property
     def is_of_each_step(self) -> bool:
-        return len(self.ops) >= 2 and self.found is not NOWHERE and self.pace.is_of_each_step
+        if len(self.ops) < 2 or self.found is NOWHERE:
+            return False
+        return self.pace.is_of_each_step and (self.is_of_the_user or self.runs_again)
 
     @property
     def is_of_many_steps(self) -> bool:
@@ -94,12 +101,22 @@ class Cost:
         is_often = self.count >= OFTEN and len(self.ops) >= STEPS
         return is_often and self.is_of_each_step and self.pace.steps >= STEPS
 
+    @property
+    def trains_alone(self) -> bool:
+        """Return whether a package does, to which one line of the user's leaves all of the training."""
+        if not self.queries.package(self.line):
+            return False
+        queries, between = self.queries, slice(self.ops[0], self.ops[-1] + 1)
+        trains = queries.is_phase("backward") | queries.is_phase("optimizer")
+        callers = queries.cost_users[between][trains[between]]
+        return len(callers) > 0 and bool((callers == queries.op_users[self.ops[0]]).all())
+
     # The code of the line.
 
     @cached_property
     def found(self) -> SourceNode:
         """Return the line in its source; without source it is no code at all."""
-        return self.queries.source_node(self.site)
+        return self.queries.source_node(self.line)
 
     @property
     def node(self) -> ast.AST:
@@ -108,13 +125,13 @@ class Cost:
     @cached_property
     def code(self) -> Code | None:
         """Return the source of the line, if it is the user's to edit."""
-        found = self.queries.own_node(self.site)
+        found = self.queries.own_node(self.line)
         return found.code if found is not NOWHERE else None
 
     @property
     def text(self) -> str:
         """Return the code that waits or copies, on one line: of a branch its condition."""
-        node, site = self.node, self.queries.site(self.site)
+        node, site = self.node, self.queries.site(self.line)
         if self.found is NOWHERE:
             return one_line(site.text) if site is not None else ""
         if isinstance(node, ast.If | ast.While | ast.Assert | ast.FormattedValue):
@@ -180,22 +197,40 @@ class Cost:
         found = {names[row] for table, column in of for row in table.ints(column)[self.rows]}
         return tuple(sorted(found, key=lambda name: (name != HOST, name)))
 
-    def own(self) -> Cost:
-        """Return what the line itself costs, without what packages do that it calls.
+    # By the line that does it.
 
-        An op of the backward pass is of the line that called backward.
+    def parts(self) -> list[Cost]:
+        """Return the costs of the lines below, a package's or this one's own; the most frequent first.
+
+        For an op of the backward pass that is the line that called backward.
         """
         queries, ops = self.queries, np.array(self.ops, dtype=np.int64)
         sites, forward = queries.trace.ops.ints("site")[ops], queries.trace.ops.ints("forward")[ops]
         has_no_line = queries.is_phase("backward")[ops] & ((forward >= 0) | (sites < 0))  # see `callers_of_backward`
         lines = np.where(has_no_line, queries.cost_users[ops], sites)
-        is_own = lines == self.site
-        below = (~is_own).sum() + sum(self._folded(line) for line in np.unique(lines[~is_own]).tolist())
-        return replace(self, rows=self.rows[is_own], count=self.count - int(below))
+        found, counts = np.unique(lines, return_counts=True)
+        exact = {SiteId(int(line)): int(n) + self._folded(line) for line, n in zip(found, counts, strict=True)}
+        own = queries.user(found[0]) if len(found) else NO_SITE
+        if own in exact:
+            exact[own] += self.count - sum(exact.values())  # what is of no package's line
+        order = map(SiteId, found[np.argsort(-counts, kind="stable")].tolist())
+        return [replace(self, line=line, rows=self.rows[lines == line], count=exact[line]) for line in order]
 
     def _folded(self, line: SiteId) -> int:
         ledger = self.queries.trace.ledger
         return int(ledger.ints(self.kind)[ledger.ints("site") == line].sum()) if len(ledger) else 0
+
+    def without(self, parts: Sequence[Cost]) -> Cost:
+        """Return what is left of the user's line."""
+        taken = np.concatenate([self.rows[:0], *(part.rows for part in parts)])
+        count = self.count - sum(part.count for part in parts)
+        return replace(self, rows=self.rows[~np.isin(self.rows, taken)], count=count)
+
+
+def together(parts: Sequence[Cost]) -> Cost:
+    """Return the cost of one package's line to which several lines of the user's led."""
+    rows = np.sort(np.concatenate([part.rows for part in parts]))
+    return replace(parts[0], rows=rows, count=sum(part.count for part in parts))
 
 
 def costs(queries: TraceQueries, tally: Tally, kind: str) -> Iterator[Cost]:
@@ -208,7 +243,7 @@ def costs(queries: TraceQueries, tally: Tally, kind: str) -> Iterator[Cost]:
     steps = Steps(queries)
     for site in tally.sites(kind):
         rows = chosen[order[bounds[site] : bounds[site + 1]]]
-        yield Cost(steps, tally, kind, site, rows, int(tally[kind][site]))
+        yield Cost(steps, tally, kind, site, site, rows, int(tally[kind][site]))
 
 
 def _ops_of(queries: TraceQueries, kind: str, rows: Rows) -> Rows:

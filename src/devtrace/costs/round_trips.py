@@ -44,7 +44,7 @@ _PLAIN: Final = (*PASSED_ON, ast.Attribute, ast.Subscript)
 
 def is_used_again(cost: Cost) -> Names | None:
     """Find what each step reads and uses on the device again, if nothing else needs it before the loop ends."""
-    if cost.count < OFTEN or not cost.pace.is_of_each_step:
+    if cost.count < OFTEN or not cost.is_of_the_user or not cost.pace.is_of_each_step:
         return None
     form, site = "use", _used_at_once(cost)
     for loop in cost.found.loops[:1] if site is None else ():

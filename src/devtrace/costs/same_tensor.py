@@ -71,10 +71,15 @@ def is_copied_again(cost: Cost) -> Names | None:
 
 
 def _severity(cost: Cost) -> Severity | None:
-    """Return how much the copies of one tensor weigh; None of so few that no loop makes them."""
+    """Return how much the copies of one tensor weigh; None of so few that no loop of the user's makes them.
+
+    Nor does a package's loop of its own, which its caller began once. What is in several calls of modules runs again.
+    """
     if cost.count >= AGAIN and cost.ops:
-        return "warning"
-    return "note" if cost.count >= FEWEST and cost.is_of_each_step else None
+        is_of_one_call = len(np.unique(cost.queries.trace.ops.ints("call")[cost.ops])) == 1
+        is_once = not cost.is_of_the_user and cost.is_small and is_of_one_call and not cost.runs_again
+        return None if is_once else "warning"
+    return "note" if cost.count >= FEWEST and cost.is_of_the_user and cost.is_of_each_step else None
 
 
 def _is_part_of_a_module(cost: Cost) -> bool:
@@ -126,7 +131,7 @@ def is_made_of_factories(cost: Cost) -> Names | None:
     if is_drawn and not is_noise:
         return None  # a program may draw its own data too
     new = made_there(cost)
-    site, born = queries.site(cost.site), queries.site(queries.op_site(first))
+    site, born = queries.site(cost.line), queries.site(queries.op_site(first))
     is_apart = born is not None and site is not None and (born.file, born.line) != (site.file, site.line)
     return {
         "name": cost.name,

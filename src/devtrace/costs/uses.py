@@ -30,7 +30,7 @@ from devtrace.source.matching import (
     same_code,
     variable,
 )
-from devtrace.source.parsing import Source, parameters
+from devtrace.source.parsing import Source, own_name, parameters
 from devtrace.source.vocabulary import (
     BOUNDS,
     CHECKS_FLOATS,
@@ -264,11 +264,11 @@ def _conditions(source: Source, code: ast.AST) -> Iterator[tuple[ast.expr, bool]
             leaves = isinstance(last, ast.Break | ast.Return) and loops_around(source, node) != []
             answers = matches(last, "return True", "return False") is not None
             yield node.test, isinstance(node, ast.While) or leaves or answers
-        elif isinstance(node, ast.Compare | ast.UnaryOp | ast.Call) and _is_truth(node):
+        elif isinstance(node, ast.Compare | ast.UnaryOp | ast.Call) and is_truth(node):
             yield node, isinstance(source.parent(node), ast.Return)
 
 
-def _is_truth(node: ast.AST) -> bool:
+def is_truth(node: ast.AST) -> bool:
     return isinstance(node, ast.Compare) or matches(node, "not $x", "bool($x)") is not None
 
 
@@ -296,6 +296,24 @@ def _checks_floats(test: ast.expr, found: SourceNode) -> bool:
     is_checked = is_named or is_written or any(called_name(each) in CHECKS_FLOATS for each in parts)
     compared = ((one.left, each) for one in nodes_of(ast.Compare, test) for each in one.comparators)
     return is_checked or any(same_code(*pair) for pair in compared)
+
+
+def is_gone_on_by(found: SourceNode, *, is_number: bool) -> bool:
+    """Return whether a value of the step picks what the code does next, as a size or an index does (`is_number`).
+
+    A guard that only raises picks nothing, and state that the object itself keeps need not be asked for each time.
+    """
+    node, statement, asked = found.node, found.statement, found.node if is_number else None
+    for each in (statement, *reversed(list(found.source.below(node, statement)))):  # a part of a condition counts first
+        is_tested = isinstance(each, ast.If | ast.While | ast.IfExp) and (each is node or node in ast.walk(each.test))
+        if is_tested or isinstance(each, ast.BoolOp) or is_truth(each):
+            asked = getattr(each, "test", each)
+    names = nodes_of(ast.Name, asked) if asked is not None else ()
+    kept = (own_name(found.source, node), "bool", "int")
+    is_of_the_step = any(not full_name(name, found.source) for name in names if name.id not in kept)
+    raises = isinstance(statement, ast.If) and all(isinstance(each, ast.Raise) for each in statement.body)
+    is_guard = isinstance(statement, ast.Assert) or (raises and not statement.orelse)  # type: ignore[attr-defined]
+    return is_of_the_step and not is_guard
 
 
 def comes_back(found: SourceNode) -> bool:

@@ -29,13 +29,14 @@ def _copies(
 ) -> Callable[[TraceQueries, Tally], Iterator[Finding]]:
     """Return the rule for copies of a direction, by the rows for the needless ones and for the others."""
 
-    def judge(cost: Cost) -> Needless | None:
-        return advised(cost, rows) if not _is_of_torchs_optimizer(cost) else None
+    def judge(parts: list[Cost]) -> list[Needless]:
+        some = [] if len(parts) == 1 and _is_of_torchs_optimizer(parts[0]) else parts
+        return [found for part in some if (found := advised(part, rows)) is not None]
 
-    def word(cost: Cost, needless: Needless | None) -> Finding:
-        first = needless or advised(cost, usual, severity="note")
+    def word(cost: Cost, needless: Sequence[Needless], of_package: str) -> Finding:
+        first = needless[0] if needless else advised(cost, usual, severity="note")
         if needless:
-            why = sentence("copy.why", habit=needless.why)
+            why = sentence("copy.why", habit=needless[0].why) + of_package
         else:
             is_paced = cost.count >= FEWEST and cost.is_of_each_step
             is_once = is_paced and cost.count == cost.pace.steps
@@ -50,7 +51,7 @@ def _copies(
 def _is_of_torchs_optimizer(cost: Cost) -> bool:
     """Return whether torch's own optimizer makes the copies: all its ops are at the line of `step`."""
     is_in_it = bool(cost.queries.is_phase("optimizer")[cost.ops].all())
-    return is_in_it and called_name(cost.node) == "step"
+    return is_in_it and cost.is_of_the_user and called_name(cost.node) == "step"
 
 
 host_to_device_copies: Final = _copies("host-to-device-copy", "h2d", TO_DEVICE, AS_USUAL)

@@ -35,7 +35,7 @@ def left_on_host(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     if len(left):
         yield _left_behind(queries, left)
     for cost in costs(queries, tally, "cpu_compute"):
-        if not len(left) or cost.site != queries.op_users[left[0]]:
+        if not len(left) or cost.line != queries.op_users[left[0]]:
             yield _of_line(queries, cost)
 
 

@@ -1,14 +1,15 @@
 """host-sync: the host waits for a device to read a value.
 
 Every line is counted. What repeats with the steps of a loop is a warning, however it is written and wherever the value
-goes. It is none where the host goes on by it: the end of a loop, a token or an action that was picked. What a package
-reads is counted at the line that calls it.
+goes. It is none where the host goes on by it: the end of a loop, a token or an action that was picked, a branch of a
+package's. What a package reads while nothing trains is a note too: its caller cannot spare it, unless it reads element
+after element, or makes text of a tensor that nobody prints.
 
     total += loss.item()            # bad: the CPU waits in each step
     total += loss.detach()          # good: `total.item()` once, below the loop
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from devtrace.costs.advice import SINGLY, WAITS, Needless, advised
 from devtrace.costs.cost_findings import finding, findings
@@ -25,30 +26,32 @@ def host_syncs(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     return findings(queries, tally, "syncs", _judged, _finding)
 
 
-def _finding(cost: Cost, needless: Needless | None) -> Finding:
+def _finding(cost: Cost, needless: Sequence[Needless], remark: str) -> Finding:
     """Word the waits of one line."""
-    code, pace = brief(cost.text), needless.cost.pace if needless else None
-    unneeded = needless.why if needless else sentence("host-sync.to-read")
+    code, first = brief(cost.text), needless[0] if needless else None
+    unneeded = first.why if first else sentence("host-sync.to-read")
     is_asked = bool(cost.ops) and all(is_asked_for(cost.queries, op) for op in cost.ops)
+    is_paced = any(each.cost.pace.is_of_each_step for each in needless)
+    steps = sum(each.cost.pace.steps for each in needless)
     message = sentence(
         "host-sync.message",
         what=sentence("host-sync.code", code=code) if code else sentence("host-sync.line"),
         device=sentence("host-sync.devices", devices=cost.devices) if cost.devices else sentence("host-sync.device"),
         count=cost.count,
-        often=sentence("host-sync.once" if cost.count == pace.steps else "host-sync.each")
-        if pace and pace.is_of_each_step
-        else "",
+        often=sentence("host-sync.once" if cost.count == steps else "host-sync.each") if is_paced else "",
         purpose=sentence("host-sync.as-asked") if is_asked else unneeded,
     )
-    return finding("host-sync", cost, needless, message)
+    return finding("host-sync", cost, first, message + remark)
 
 
-def _judged(cost: Cost) -> Needless | None:
+def _judged(parts: list[Cost]) -> list[Needless]:
     """Return the waits of each step that nothing needs then: a warning where the loop is long and waits often."""
-    if cost.found is NOWHERE:
-        return None
-    singly = advised(cost, SINGLY)
-    if singly is not None or not is_needless(cost):
-        return singly
-    severity = "warning" if cost.count >= OFTEN and cost.pace.steps >= STEPS else "note"
-    return advised(cost, WAITS, kept=kept(cost), severity=severity)
+    parts = [part for part in parts if part.found is not NOWHERE]
+    singly = [advised(part, SINGLY) for part in parts]
+    left = [part for part, found in zip(parts, singly, strict=True) if found is None and is_needless(part)]
+    is_often = sum(part.count for part in left) >= OFTEN
+    found = [
+        advised(part, WAITS, kept=kept(part), severity="warning" if is_often and part.pace.steps >= STEPS else "note")
+        for part in left
+    ]
+    return [each for each in (*singly, *found) if each is not None]
