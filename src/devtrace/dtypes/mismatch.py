@@ -60,7 +60,7 @@ def is_saved(moment: FailingMoment, row: TensorId) -> bool:
     """Return whether a backward fails over what `x, w = ctx.saved_tensors` has: the forward may have cast copies."""
     assigned = nodes_of(ast.Assign, FailingFrame.of(moment, 0, "").body)
     saved = assigned_names(*(each for each in assigned if "saved_tensors" in ast.unparse(each)))
-    return any(name.frame == 0 and name.texts[0] in saved for name in moment.names(row))
+    return bool(saved) and any(name.frame == 0 and name.texts[0] in saved for name in moment.names(row))
 
 
 def compared(queries: TraceQueries, op: OpId) -> list[TensorId]:
