@@ -54,22 +54,6 @@ def test_copies_sums_bytes_by_line_and_direction() -> None:
     assert bar.text == ("6 copies, 590 KB",)
 
 
-def test_modules_sums_time_of_a_module_and_all_in_it() -> None:
-    [icicle] = figure(training(6), "modules").data
-    assert dict(zip(icicle.labels, icicle.values, strict=True)) == {"model": 0.216, "encoder": 0.108}
-
-
-def test_modules_called_past_their_parent_are_still_drawn() -> None:
-    sample = Sample()
-    builder = sample.builder
-    outer = builder.append("modules", path="m", type="M", op=-1, ran=0)
-    inner = builder.append("modules", path="m.a", type="A", parent=outer, op=-1, ran=1)
-    call = builder.append("calls", module=inner, begin=0, end=1, thread=0)
-    sample.op("aten.mm", "cpu", call=call)
-    [icicle] = figure(builder.build(), "modules").data
-    assert set(icicle.labels) == {"m", "a"}
-
-
 def test_memory_counts_a_tensor_from_its_making_to_its_last_use_and_a_view_not_at_all() -> None:
     sample = Sample()
     builder = sample.builder
@@ -102,8 +86,7 @@ def test_a_figure_that_there_is_not_is_refused_with_those_that_there_are() -> No
     with pytest.raises(UsageError) as caught:
         figure(empty_trace(), "pie")
     assert str(caught.value) == (
-        "figure-unknown: got figure('pie'); there are 'devices', 'dtypes', 'copies', 'modules' and 'memory'; "
-        "name one of them."
+        "figure-unknown: got figure('pie'); there are 'devices', 'dtypes', 'copies' and 'memory'; name one of them."
     )
 
 

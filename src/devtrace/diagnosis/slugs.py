@@ -99,11 +99,12 @@ ADVICE: Final = family(
 )  # fmt: skip
 """Where no edit fits."""
 
-Refused = Literal["same", "index", "mask", "float", "single", "whole", "result", "number", "gradients", "numpy"]
+Refused = Literal["same", "index", "byte", "mask", "float", "single", "whole", "result", "number", "gradients", "numpy"]
 """How torch refused a dtype.
 
     same          tensors that have to be of one dtype
     index         an index or a class number that is no whole number
+    byte          an index of uint8, which torch takes as a mask
     mask          a mask that is not of bool
     float         whole numbers where an op computes with others
     single        half precision where there is no kernel for it

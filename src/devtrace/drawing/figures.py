@@ -1,4 +1,4 @@
-"""Plotly figures of a trace, for papers and notebooks: work by device and dtype, copies by line, modules, memory.
+"""Plotly figures of a trace, for papers and notebooks: work by device and dtype, copies by line, memory.
 
 Colours and hatches are those of every other view.
 """
@@ -20,13 +20,12 @@ from devtrace.trace.memory_curves import curves as memory_curves
 from devtrace.trace.memory_curves import lives_until_use
 from devtrace.trace.subset import Mask
 from devtrace.trace.tables import TraceData
-from devtrace.trace.views import Whole, durations, modules_of_ops
+from devtrace.trace.views import Whole, durations
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
-from devtrace.words.text_format import escape_markup, format_memory, format_time, safe_line
+from devtrace.words.text_format import escape_markup, format_memory, safe_line
 
 MOST_BARS: Final = 15
-MOST_MODULES: Final = 1000
 _Part = dict[str, Any]
 _PATTERN: Final = {
     "none": "", "diagonal": "/", "back": "\\", "horizontal": "-", "vertical": "|", "cross": "x", "grid": "+",
@@ -35,7 +34,7 @@ _PATTERN: Final = {
 
 
 def figure(trace: TraceData, kind: str, theme: Theme = "light") -> Figure:
-    """A plotly Figure: kind is "devices", "dtypes", "copies", "modules" or "memory"."""
+    """A plotly Figure: kind is "devices", "dtypes", "copies" or "memory"."""
     if kind not in FIGURES:
         raise UsageError.of("figure-unknown", kind=repr(safe_line(kind, 40)), kinds=[repr(name) for name in FIGURES])
     return FIGURES[kind](trace, theme)
@@ -158,63 +157,6 @@ def _copies(trace: TraceData, theme: Theme) -> Figure:
     )  # fmt: skip
 
 
-def _modules(trace: TraceData, theme: Theme) -> Figure:
-    """Draw the tree of modules that ran: width is time, fill the device that most of it went to."""
-    if not len(trace.calls):
-        return _canvas([], sentence("figure.no-modules"), theme)
-    by_device = _module_times(trace)
-    time = by_device.sum(axis=1)
-    shown = sorted(range(len(trace.modules)), key=lambda id: -int(time[id]))[:MOST_MODULES]
-    kept = {id for id in shown if time[id] > 0}
-    parents = trace.modules.ints("parent").tolist()
-    ids = sorted(kept)
-    shades = [palette.shade(trace.devices[int(by_device[id].argmax())].name, theme) for id in ids]
-    icicle = {
-        "type": "icicle",
-        "ids": [str(id) for id in ids],
-        "parents": [str(parents[id]) if parents[id] in kept else "" for id in ids],
-        "labels": [_safe(trace.modules[id].path.rsplit(".", 1)[-1]) for id in ids],
-        "values": [float(time[id]) / 1e6 for id in ids],
-        "branchvalues": "remainder" if _overlapping(ids, parents, time) else "total",  # else plotly draws nothing
-        "marker": {"colors": [shade.fill for shade in shades], "line": {"width": 1.5}},
-        "leaf": {"opacity": 1},
-        "textfont": {"color": [shade.ink for shade in shades]},
-        "hovertext": [_module_words(trace, id, by_device[id].tolist()) for id in ids],
-        "hoverinfo": "text",
-        "textinfo": "label",
-        "tiling": {"orientation": "v"},
-        "pathbar": {"visible": False},
-    }
-    return _canvas([icicle], sentence("figure.modules"), theme, height=480)
-
-
-def _overlapping(ids: Sequence[int], parents: Sequence[int], time: Whole) -> bool:
-    """Return whether children took longer than their parent (modules called past it): plotly draws nothing then."""
-    inner: dict[int, int] = defaultdict(int)
-    for id in ids:
-        inner[parents[id]] += int(time[id])
-    return any(inner[id] > int(time[id]) for id in ids)
-
-
-def _module_times(trace: TraceData) -> Whole:
-    """Return the ns of ops in each module with its children, by device."""
-    by_device = np.zeros((len(trace.modules), len(trace.devices)), np.int64)
-    module, device = modules_of_ops(trace), trace.ops.ints("device")
-    inside = (module >= 0) & (device >= 0)
-    np.add.at(by_device, (module[inside], device[inside]), durations(trace)[inside])
-    parents = trace.modules.ints("parent").tolist()
-    for id in reversed(range(len(parents))):  # a parent comes before its children
-        if 0 <= parents[id] < id:
-            by_device[parents[id]] += by_device[id]
-    return by_device
-
-
-def _module_words(trace: TraceData, id: int, by_device: list[int]) -> str:
-    module = trace.modules[id]
-    used = [_safe(f"{name}: {format_time(ns)}") for name, ns in zip(trace.devices, by_device, strict=True) if ns]
-    return "<br>".join([f"<b>{_safe(module.path)}</b> {_safe(module.type)}", format_time(sum(by_device)), *used])
-
-
 def _memory(trace: TraceData, theme: Theme) -> Figure:
     """Draw the kinds of each device's memory on top of each other, and its limit as a line.
 
@@ -248,6 +190,5 @@ FIGURES: Final[dict[str, Callable[[TraceData, Theme], Any]]] = {
     "devices": _devices,
     "dtypes": _dtypes,
     "copies": _copies,
-    "modules": _modules,
     "memory": _memory,
 }

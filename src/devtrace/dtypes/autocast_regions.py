@@ -1,6 +1,7 @@
 """Regions of `torch.autocast`, as they were recorded: which one an op ran in, and where that was left."""
 
 import ast
+from collections.abc import Set
 
 from devtrace.diagnosis.evidence.origins import Origin
 from devtrace.diagnosis.evidence.trace_queries import NOWHERE, TraceQueries
@@ -16,6 +17,16 @@ def region_of(queries: TraceQueries, op: OpId) -> Autocast | None:
     """Return the innermost region for its kind of device that an op ran in."""
     row = int(queries.autocasts[op]) if op >= 0 else -1
     return queries.trace.autocasts[row] if row >= 0 else None
+
+
+def ran_to(queries: TraceQueries, op: OpId, dtypes: Set[str]) -> bool:
+    """Return whether autocast to one of some dtypes was on and is off for an op; a file that was read names it."""
+    here = region_of(queries, op)
+    if not queries.evidence.saw_ops:
+        return "autocast" in queries.op_node(op).source.text
+    return not (here and here.enabled) and any(
+        each.enabled and each.dtype in dtypes for each in queries.trace.autocasts
+    )
 
 
 def made_it(queries: TraceQueries, origin: Origin, dtype: str, *, inside: bool = False) -> bool:

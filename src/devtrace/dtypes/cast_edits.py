@@ -23,6 +23,7 @@ from devtrace.source.matching import (
     listed,
     match_code,
     nodes_of,
+    only,
     variable,
 )
 from devtrace.source.safe_values import evaluate
@@ -38,6 +39,20 @@ def cast_what_numpy_gives(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]
     for call in making if len(making) == 1 or found.node in making else ():
         moved = [Moved(row, OpId(case.origin.op + 1)) for row in case.queries.outputs(case.origin.op)]
         yield from _cast(case, found.code, call, "fixed.where-made", moved)
+
+
+def keep_autocast_in_backward(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
+    """Write `@torch.amp.custom_bwd(device_type="cuda")` above a user's `backward`, and its twin above `forward`."""
+    frame = failing_frame(case)
+    around = [frame.function, *frame.source.ancestors(frame.function)] if frame.function is not None else []
+    methods = {each.name: each for kind in only(ast.ClassDef, around) for each in only(ast.FunctionDef, kind.body)}
+    if methods.get("backward") is not frame.function or "forward" not in methods or "setup_context" in methods:
+        return
+    device = case.queries.device(case.odd_tensor).partition(":")[0]
+    amp, of_device = f"{DTYPE.literal(frame.source, '')}amp", f'(device_type="{device}")'
+    texts = {"forward": f"@{amp}.custom_fwd{of_device}", "backward": f"@{amp}.custom_bwd{of_device}"}
+    edits = (frame.code.above(methods[name], text) for name, text in texts.items())
+    yield from suggested(sentence("fixed.backward", **texts), *edits, moved=[Moved(case.odd_tensor, case.op)])
 
 
 def cast_here_alone(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -133,6 +148,7 @@ def leave_out_cast(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
 FIRST: Final = (
     Ranked(leave_out_cast, ("wrong-device",), "a scaler needs what was there before the cast"),
+    Ranked(keep_autocast_in_backward, ("autocast-off",), "the whole `backward` runs as its forward did then"),
     Ranked(cast_here_alone, ("target-dtype", "never-moved"), "numpy or a backward pass alone needs it so"),
     Ranked(invert_mask, ("target-dtype",), "masks are inverted, not subtracted"),
     Ranked(fill_with_what_fits, ("python-number",), "the number alone is wrong"),

@@ -13,6 +13,7 @@ from devtrace.diagnosis.evidence.trace_queries import NOWHERE
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import CASTS
 from devtrace.dtypes import autocast_regions
+from devtrace.dtypes.mismatch import HALVES, is_saved
 from devtrace.source.element_types import COLLECTS, REAL
 from devtrace.source.matching import calls_in
 from devtrace.trace.ids import TensorId
@@ -46,13 +47,22 @@ def _carried_from(case: MismatchCase) -> TensorId:
     return found
 
 
+def backward_runs_outside(case: MismatchCase) -> Verdict | None:
+    """A user's `backward` mixes what its forward saved, under autocast, with the gradient of its result."""
+    half = HALVES.intersection((case.odd_trait, case.expected_trait))
+    is_outside = (
+        half and is_saved(case.moment, case.odd_tensor) and autocast_regions.ran_to(case.queries, case.op, half)
+    )
+    return Verdict("autocast-off", case.born, case.name) if is_outside else None
+
+
 def region_was_left(case: MismatchCase) -> Verdict | None:
     """An op under autocast made it, and the failing op is outside."""
     origin, born = case.origin, case.queries.source_node(case.born)
     if case.queries.evidence.saw_ops:
         is_left = autocast_regions.made_it(case.queries, origin, case.odd_trait)
     else:
-        is_half = case.odd_trait in ("float16", "bfloat16") and origin.arrival != "copied"
+        is_half = case.odd_trait in HALVES and origin.arrival != "copied"
         found = born if born is not NOWHERE else case.queries.op_node(case.op)
         is_left = is_half and "autocast" in found.source.text
     return Verdict("autocast-off", case.born, case.name) if is_left else None
@@ -156,6 +166,8 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
 def _of_autocast(case: MismatchCase) -> str:
     """Say what autocast did to the tensor, and why it did nothing for the op that failed."""
     queries, origin = case.queries, case.origin
+    if backward_runs_outside(case) is not None:
+        return sentence("autocast-off.reason-backward")
     made, here = (autocast_regions.region_of(queries, op) for op in (origin.op, case.op))
     listed = autocast_regions.by_list(queries, origin, case.odd_trait)
     if listed >= 0:
@@ -173,6 +185,7 @@ def _of_autocast(case: MismatchCase) -> str:
 
 PREDICATES: Final[tuple[Predicate, ...]] = (
     torch_refused_it,
+    backward_runs_outside,
     region_was_left,
     default_dtype_was_set,
     array_was_float64,

@@ -18,13 +18,13 @@ from devtrace.dtypes import autocast_regions
 from devtrace.dtypes.sentences import DtypeError, dtype_error
 from devtrace.source import kinds
 from devtrace.source.element_types import ASSIGNS, DEFAULT, PRODUCTS, REAL, TAKES_ONE, is_cast, is_floating
-from devtrace.source.matching import assigned_names, called_name, is_path, keyword, nodes_of, operands
+from devtrace.source.matching import assigned_names, called_name, is_path, keyword, names_in, nodes_of, operands
 from devtrace.source.object_walk import parameters_of, registered
 from devtrace.trace.ids import NO_TENSOR, OpId, TensorId
 from devtrace.trace.op_kinds import INDEXING
 
 _INDEX: Final = ("int64", "int32", "uint8", "bool")
-_HALVES: Final = ("float16", "bfloat16")
+HALVES: Final = frozenset(("float16", "bfloat16"))
 
 
 def find_dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Mismatch | None:
@@ -58,9 +58,11 @@ def _of_the_argument(queries: TraceQueries, op: OpId, error: DtypeError) -> str:
 
 def is_saved(moment: FailingMoment, row: TensorId) -> bool:
     """Return whether a backward fails over what `x, w = ctx.saved_tensors` has: the forward may have cast copies."""
-    assigned = nodes_of(ast.Assign, FailingFrame.of(moment, 0, "").body)
+    frame = FailingFrame.of(moment, 0, "")
+    assigned = nodes_of(ast.Assign, frame.body)
     saved = assigned_names(*(each for each in assigned if "saved_tensors" in ast.unparse(each)))
-    return bool(saved) and any(name.frame == 0 and name.texts[0] in saved for name in moment.names(row))
+    node = frame.node_of(row) if saved else None
+    return node is not None and not names_in(node).isdisjoint(saved)
 
 
 def compared(queries: TraceQueries, op: OpId) -> list[TensorId]:
@@ -94,7 +96,8 @@ def _only_one(queries: TraceQueries, op: OpId, rows: list[TensorId], error: Dtyp
     """Return the mismatch of a call of which the trace has one tensor only: a recurrent layer's input."""
     named = [row for row in rows if queries.trait(row) in error.named]
     others = [dtype for dtype in error.named if dtype != queries.trait(named[0])] if named else []
-    return Mismatch(op, named[0], queries.trait(named[0]), others[0]) if others else None
+    is_of_other_tensors = any(mismatch.is_owned(queries, row) for row in named)  # as tangents are: the layer's agree
+    return Mismatch(op, named[0], queries.trait(named[0]), others[0]) if others and not is_of_other_tensors else None
 
 
 def _refused(queries: TraceQueries, op: OpId, error: DtypeError) -> Mismatch | None:
@@ -118,19 +121,21 @@ def _given_to_numpy(queries: TraceQueries, op: OpId) -> list[TensorId]:
     if not called_name(found.node) or all(map(is_path, operands(found.node))):
         return queries.inputs(op)
     made = mismatch.results_of_the_line(queries, op)
-    return [row for row in made if queries.trait(row) in _HALVES][-1:] or queries.inputs(op)
+    return [row for row in made if queries.trait(row) in HALVES][-1:] or queries.inputs(op)
 
 
 def _is_refused(dtype: str, error: DtypeError) -> bool:
     match error.refused:
         case "index":
             return dtype not in _INDEX or dtype in error.named or (error.argument >= 0 and dtype != "int64")
+        case "byte":
+            return dtype == "uint8"
         case "mask":
             return dtype != "bool"
         case "float":
             return not is_floating(dtype)
         case "single":
-            return dtype in _HALVES or not is_floating(dtype)
+            return dtype in HALVES or not is_floating(dtype)
         case "result":
             return dtype in error.named[1:] or not is_floating(dtype)
     return not error.named or dtype in error.named
@@ -139,7 +144,7 @@ def _is_refused(dtype: str, error: DtypeError) -> bool:
 def _taken(queries: TraceQueries, op: OpId, rows: list[TensorId], error: DtypeError) -> str:
     """Return the dtype that an op takes; empty where no dtype would do."""
     match error.refused:
-        case "index":
+        case "index" | "byte":
             return "int64"
         case "mask":
             return "bool"
@@ -244,7 +249,7 @@ def _by_autocast(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: l
     is_within = here is not None and bool(here.enabled)
     origins = {queries.trait(row): find_origin(queries, row) for row in rows}
     if not queries.evidence.saw_ops:
-        halves = [row for row in rows if queries.trait(row) in _HALVES]
+        halves = [row for row in rows if queries.trait(row) in HALVES]
         read = [queries.trait(row) for row in halves if _is_read_under_autocast(queries, moment, row)]
         return read[0] if len(read) == 1 and not autocast_regions.is_read_within(queries, op) else ""
     made = [

@@ -19,7 +19,7 @@ from devtrace.diagnosis.fixes.replay import is_combined
 from devtrace.source import kinds
 from devtrace.source.defuse import loops_around, targets, values_given
 from devtrace.source.matching import alone, assigned_names, called_name, match_code, nodes_of, only
-from devtrace.source.object_walk import items_of
+from devtrace.source.object_walk import is_tensor, items_of
 from devtrace.source.parsing import parse
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import MAKES, full_name, is_move
@@ -201,13 +201,14 @@ def _given_together(case: MismatchCase, name: AccessPath, frame: FailingFrame, a
 
     Where an op takes no such dtype at all, another tensor is meant to have it: only a part of the same one goes along.
     """
-    found = [name]
+    found, given = [name], getattr(anchor.statement, "value", None)
+    is_unpacked = given is not None and is_tensor(evaluate(given, frame.scope()))  # `src, dst = graph.edges`
     for other in dict.fromkeys(assigned_names(*(each.node for each in targets(anchor.statement)))):
         row = case.odd_row(frame.variables.get(other))
         read = reads(anchor.node if anchor.kind == "top" else frame.body, other)
         if row is None or case.queries.dims[row] == 0 or not read or other == name.text:
             continue
-        is_apart = case.mismatch.of != "inputs" and case.queries.base(row) != case.base
+        is_apart = case.mismatch.of != "inputs" and case.queries.base(row) != case.base and not is_unpacked
         if not is_apart and all(is_combined(node, frame.source) for node in read):
             paths = case.moment.names(row)
             found += [each for each in paths if each.text == other and each.frame == frame.number][:1]

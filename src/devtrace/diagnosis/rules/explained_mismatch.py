@@ -124,14 +124,16 @@ def _birth_in_an_untraced_cell(case: MismatchCase, names: list[str]) -> Site | N
 
 def birth_by_name(case: MismatchCase, names: Iterable[AccessPath]) -> Site | None:
     """Return the line that gave a tensor one of its names, as `x = load(file)`."""
-    for name in sorted(names, key=lambda each: len(each.references)):
+    names = sorted(names, key=lambda each: len(each.references))
+    for name in names:
         step = next((each for each in name.references if users_file(each.owner)), name.last)
         given = only_assignment(case.queries, step.owner, step.key) if step.kind == "attribute" else NOWHERE
         if given is not NOWHERE and (step is name.last or not called_names(given.statement).isdisjoint(MAKES)):
             return given.code.site_of(given.statement)
         bound = case.binding_of(name, unmoved=True) if step.kind != "attribute" else None
         value = values_given(bound[0].source, bound[1]).get(name.texts[0]) if bound is not None else None
-        is_layer = bound is not None and isinstance(bound[1], ast.For) and any(name.modules())  # a loop makes none
+        is_passed_on = bound is not None and (isinstance(bound[1], ast.For) or not [*calls_in(bound[1])])
+        is_layer = is_passed_on and any(any(each.modules()) for each in names)  # which such a line does not make
         if bound is not None and not is_layer and not isinstance(value, ast.Subscript | ast.DictComp):
             return bound[0].code.site_of(bound[1])
     return None
@@ -229,9 +231,9 @@ def _others(case: MismatchCase, verdict: Verdict, named: int) -> str:
 
 
 _REFUSED: Final = family(
-    "mismatch.*", "mismatch.gradient", "mismatch.copy", "mismatch.index", "mismatch.mask", "mismatch.float",
-    "mismatch.single", "mismatch.result", "mismatch.gradients", "mismatch.numpy", "mismatch.copy-somewhere",
-    "mismatch.number-somewhere", "mismatch.whole-somewhere",
+    "mismatch.*", "mismatch.gradient", "mismatch.copy", "mismatch.index", "mismatch.byte", "mismatch.mask",
+    "mismatch.float", "mismatch.single", "mismatch.result", "mismatch.gradients", "mismatch.numpy",
+    "mismatch.copy-somewhere", "mismatch.number-somewhere", "mismatch.whole-somewhere",
 )  # fmt: skip
 
 
