@@ -50,7 +50,7 @@ def expect(
     Without objects, check each op of a `with` block, or of a function that is decorated with `@devtrace.expect(...)`.
 
         device="cuda"            expect any CUDA device
-        syncs=0, copies=1        allow no wait of the CPU for a device, and one copy between devices
+        syncs=0, copies=1        allow no wait of the CPU for a device, and at most one copy between devices
         peak="cuda:0 <= 20GB"    allow the block 20 GB of memory on cuda:0 (calls torch.cuda.reset_peak_memory_stats)
     """
     __tracebackhide__ = True  # pytest shows the test's own line

@@ -48,7 +48,7 @@ class Site:
 class Edit:
     """A change in the source. Replace the text `before`, which begins at line `line`, with the text `after`.
 
-    If `before` is empty, insert `after` below `line`, or at the top of the file for line 0. The grade is "not tried"
+    If `before` is empty, insert `after` below line `line`. Line 0 is the top of the file. The grade is "not tried"
     until `devtrace fix` tries the edit. Then the grade is "tried" or "proven", and `Finding.proof` has the evidence.
     """
 

@@ -1,4 +1,4 @@
-"""Augment images of the device on the CPU."""
+"""Images on the device are augmented on the CPU."""
 import torch
 from torch import nn
 

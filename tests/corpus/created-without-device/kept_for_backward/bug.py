@@ -1,4 +1,4 @@
-"""A custom function makes a mask on the CPU, and its backward fails."""
+"""A custom function makes a mask on the CPU, so the backward pass fails."""
 
 import torch
 from torch import nn

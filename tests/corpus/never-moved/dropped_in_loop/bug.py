@@ -1,4 +1,4 @@
-"""A loop over a batch drops what .to() returns."""
+"""A loop over a batch does not keep the results of .to()."""
 
 import torch
 from torch import nn

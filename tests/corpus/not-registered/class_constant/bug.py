@@ -1,4 +1,4 @@
-"""A module's class has a tensor."""
+"""A tensor is an attribute of a module's class."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""The prototypes are on the CPU, the query on the device."""
+"""The prototypes are on the CPU, and the query is on the device."""
 
 import torch
 from torch import nn

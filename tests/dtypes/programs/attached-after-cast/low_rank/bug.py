@@ -1,4 +1,4 @@
-"""A model gets an adapter after it was cast."""
+"""A model is cast, and then gets an adapter."""
 
 import torch
 from torch import nn

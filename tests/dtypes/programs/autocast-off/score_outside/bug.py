@@ -1,4 +1,4 @@
-"""A linear layer gets features from autocast."""
+"""A linear layer gets features that were computed under autocast."""
 
 import torch
 from torch import nn
