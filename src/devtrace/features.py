@@ -34,7 +34,6 @@ Point = Literal[
     "report",  # adds to a report
     "report part",  # sentences at the end of a report
     "picture",  # a static picture for html
-    "page",  # a trace as a page takes it
     "figure",  # a plotly figure
     "export",  # a trace in another form
     "loader",  # reads several files

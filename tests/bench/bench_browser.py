@@ -6,7 +6,6 @@ The best of several runs for what happens once; the 95th percentile of a walk's 
 from __future__ import annotations
 
 import gzip
-import importlib
 import json
 import subprocess
 import sys
@@ -20,13 +19,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from playwright.sync_api import Page, sync_playwright
 
 import make_traces
-from devtrace.jobs.page import encoded
 from devtrace.trace.format import encode
 from devtrace.trace.tables import TraceData
 from e2e import chromium
 from e2e.browser import Chromium
-
-bench_ranks: Any = importlib.import_module("bench_ranks")
 
 ROOT = Path(__file__).parents[2]
 BUNDLE = ROOT / "build" / "bench.js"
@@ -69,7 +65,6 @@ def packed(trace: TraceData) -> str:
 def rows(page: Page) -> list[tuple[str, float, float, str]]:
     """Return what was measured, its figure, its budget and the unit."""
     hundred, million = packed(make_traces.million(100_000)), packed(make_traces.million())
-    job = json.dumps(encoded(bench_ranks.job()), separators=(",", ":"))
     modules = packed(make_traces.training(1, ("cuda:0",) * 50 + ("cuda:1",) * 60))
     figures: list[tuple[str, Callable[[Page, str, str], float], str, str, float]] = [
         ("100,000 ops, bundle to painted", best, "bench.shown(el, JSON.parse(text))", hundred, 1000),
@@ -79,7 +74,6 @@ def rows(page: Page) -> list[tuple[str, float, float, str]]:
         ("pan and zoom, p95", p95, "bench.walk(el, await bench.readTrace(text))", million, 20),
         ("1,000 modules laid out", best, "bench.modules(await bench.readTrace(text), false)", modules, 50),
         ("1,000 modules laid out, all open", best, "bench.modules(await bench.readTrace(text), true)", modules, 50),
-        ("64 ranks of 100,000 ops, page to painted", best, "bench.shown(el, text)", job, 3000),
         ("table of 1,000,000 rows, scrolled, p95", p95, "bench.scroll(el, await bench.readTrace(text))", million, 20),
     ]
     measured = [(name, how(page, call, data), budget, "ms") for name, how, call, data, budget in figures]

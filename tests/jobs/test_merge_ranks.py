@@ -18,7 +18,6 @@ import devtrace
 from devtrace.api.results import Trace, diagnose
 from devtrace.diagnosis.store import report_of
 from devtrace.jobs.merge import in_own_pages, merge, with_rank
-from devtrace.jobs.page import encoded
 from devtrace.runtime.rank import ranked_path
 from devtrace.trace import format
 from devtrace.trace.checks import broken_rule
@@ -231,17 +230,6 @@ def of_job(rank: int) -> TraceData:
     for name in ("aten.mm", "aten.relu", "aten.item" if rank == 2 else "aten.add_"):
         sample.op(name, f"cuda:{rank}")
     return with_rank(sample.builder.build(), rank)
-
-
-@pytest.mark.parametrize(("most", "kept", "left_out"), [(12, [0, 1, 2, 3], False), (11, [0, 2], True), (5, [0], True)])
-def test_a_page_takes_of_a_large_job_one_of_each_alike_ranks(most: int, kept: list[int], left_out: bool) -> None:
-    merged = merge([of_job(rank) for rank in range(4)])
-    page = format.decode(encoded(merged, most))
-    assert sorted({op.thread.rank for op in page.ops}) == kept
-    assert len(page.ops) == 3 * len(kept)
-    assert page.truncated == 0
-    assert [row.ops for row in page.ledger] == [row.ops for row in merged.ledger]
-    assert len(page.notes) == len(merged.notes) + left_out
 
 
 def test_the_title_of_a_job_names_few_ranks_one_by_one_and_many_by_their_ranges() -> None:

@@ -99,7 +99,9 @@ ADVICE: Final = family(
 )  # fmt: skip
 """Where no edit fits."""
 
-Refused = Literal["same", "index", "byte", "mask", "float", "single", "whole", "result", "number", "gradients", "numpy"]
+Refused = Literal[
+    "same", "index", "byte", "mask", "float", "single", "whole", "result", "number", "gradients", "numpy", "complex"
+]
 """How torch refused a dtype.
 
     same          tensors that have to be of one dtype
@@ -113,4 +115,5 @@ Refused = Literal["same", "index", "byte", "mask", "float", "single", "whole", "
     number        a number that the tensor's dtype cannot hold
     gradients     gradients in half precision, which a scaler does not take
     numpy         a dtype that numpy does not have
+    complex       real numbers where an op takes complex ones
 """

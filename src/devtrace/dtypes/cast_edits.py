@@ -19,6 +19,7 @@ from devtrace.source.matching import (
     assigned_names,
     called_name,
     calls_in,
+    is_step,
     keyword,
     listed,
     match_code,
@@ -102,7 +103,7 @@ def invert_mask(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     found = match_code("1 - $mask", node) or match_code("1.0 - $mask", node)
     if found is not None and case.mismatch.of == "whole":
         text = frame.code.text(found["mask"])
-        new = f"~{text}" if variable(found["mask"]) else f"~({text})"
+        new = f"~{text}" if variable(found["mask"]) or is_step(found["mask"]) else f"~({text})"
         yield from rewritten(frame.code, {node: new}, "fixed.invert", [Moved(case.odd_tensor, case.op)])
 
 

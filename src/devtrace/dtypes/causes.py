@@ -33,6 +33,10 @@ def torch_refused_it(case: MismatchCase) -> Verdict | None:
             return Verdict("python-number", case.born, case.name)
         case "gradients":  # a scaler needs the model in float32; a line cast it
             return Verdict("wrong-device", case.born, case.name, sent_by=move_of(case.queries, case.row))
+        case "complex" if (cast := move_of(case.queries, case.row)) is not None:
+            return Verdict("wrong-device", case.born, case.name, sent_by=cast)
+        case "single" if (left := region_was_left(case)) is not None:
+            return left
     return Verdict("target-dtype", case.queries.born(_carried_from(case)), case.name)
 
 

@@ -39,7 +39,10 @@ def find_dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, 
     if error.refused != "same" and not (error.refused == "index" and error.argument < 0 and takes_one):
         return _refused(queries, op, error)
     if text.startswith(("Found dtype", "attempting to assign a gradient")):
-        return _of_another(queries, op, error)
+        return _of_another(queries, op, mismatch.combined(queries, op), *error.named)
+    if text.startswith("hook '"):  # its last op made what it returns
+        made = queries.outputs(OpId(op - 1)) if queries.evidence.saw_ops else []
+        return _of_another(queries, op, made, *error.named[::-1])
     rows = compared(queries, op)
     if len({queries.trait(row) for row in rows}) < 2:
         return _only_one(queries, op, rows, error)
@@ -83,10 +86,9 @@ def _assigns(queries: TraceQueries, op: OpId) -> bool:
     return any(each.startswith((*INDEXING, *ASSIGNS)) for each in (name, f"aten.{name}"))
 
 
-def _of_another(queries: TraceQueries, op: OpId, error: DtypeError) -> Mismatch | None:
-    """Return the mismatch of a loss, its backward pass or a gradient, if the error names the odd and expected dtype."""
-    odd, expected = error.named
-    given = [row for row in mismatch.combined(queries, op) if not mismatch.is_owned(queries, row)]
+def _of_another(queries: TraceQueries, op: OpId, rows: list[TensorId], odd: str, expected: str) -> Mismatch | None:
+    """Return the mismatch of a loss, its backward pass, a gradient or a hook, of which the error names both dtypes."""
+    given = [row for row in rows if not mismatch.is_owned(queries, row)] if odd != expected else []
     made = (row for each in given for row in queries.ancestors(each, past_modules=False))
     row = next((row for row in (*given[::-1], *made) if queries.trait(row) == odd), None)
     return Mismatch(op, row, odd, expected, of="inputs" if is_floating(odd) else "float") if row is not None else None
@@ -105,6 +107,11 @@ def _refused(queries: TraceQueries, op: OpId, error: DtypeError) -> Mismatch | N
     rows = _given_to_numpy(queries, op) if error.refused == "numpy" else queries.inputs(op)
     wrong = [row for row in rows if _is_refused(queries.trait(row), error)]
     at = rows[error.argument] if 0 <= error.argument < len(rows) else NO_TENSOR
+    before = OpId(op - 1)  # in which torch may have read a tensor as a number for this op
+    numbers = queries.inputs(before) if queries.op_name(before) == "aten._local_scalar_dense" else []
+    beside = next((row for row in (*rows[1:], *numbers) if is_floating(queries.trait(row))), None)
+    if error.refused == "result" and beside is not None and _was_made_whole(queries, rows[0]):
+        return Mismatch(op, beside, queries.trait(beside), queries.trait(rows[0]), of="result")
     named = error.named[1:] if error.refused == "result" else error.named
     is_named = at >= 0 and queries.trait(at) in named
     if not wrong and not is_named:
@@ -113,6 +120,12 @@ def _refused(queries: TraceQueries, op: OpId, error: DtypeError) -> Mismatch | N
     whole = [row for row in wrong if not is_floating(queries.trait(row))]
     row = at if is_named or at in wrong else (likely or whole or wrong)[-1]
     return Mismatch(op, row, queries.trait(row), _taken(queries, op, rows, error), of=error.refused)
+
+
+def _was_made_whole(queries: TraceQueries, row: TensorId) -> bool:
+    """Return whether a line casts a tensor to whole numbers, as `cells = centers.long()`: it is meant to have these."""
+    moves = [*moves_of(queries, [row])]
+    return not is_floating(queries.trait(row)) and any(is_floating(queries.trait(each.source)) for each in moves)
 
 
 def _given_to_numpy(queries: TraceQueries, op: OpId) -> list[TensorId]:
@@ -134,6 +147,8 @@ def _is_refused(dtype: str, error: DtypeError) -> bool:
             return dtype != "bool"
         case "float":
             return not is_floating(dtype)
+        case "complex":
+            return not dtype.startswith("complex")
         case "single":
             return dtype in HALVES or not is_floating(dtype)
         case "result":
@@ -148,6 +163,8 @@ def _taken(queries: TraceQueries, op: OpId, rows: list[TensorId], error: DtypeEr
             return "int64"
         case "mask":
             return "bool"
+        case "complex":
+            return "complex64"
         case "whole":
             return ""
         case "number":  # no whole number is infinite

@@ -10,7 +10,4 @@ FEATURE: Final[Feature] = {
     "loader": {"job": "devtrace.jobs.merge:load"},
     "ranks": {"launched": "devtrace.jobs.launched:Job"},
     "report": {"job": "devtrace.jobs.ranks:with_findings_of_the_job"},
-    "page": {
-        "ranks": "devtrace.jobs.page:encoded",
-    },
 }

@@ -10,10 +10,9 @@ import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from devtrace.diagnosis.findings import ReportData
-from devtrace.features import find
 from devtrace.report.html import fragment
 from devtrace.runtime.whole_files import put
 from devtrace.trace.format import encode
@@ -39,8 +38,7 @@ def to_html(report: ReportData, path: str | Path) -> Path:
 
 def page(report: ReportData) -> str:
     title = escape_markup(safe_line(f"devtrace {report.trace.title}", 100))
-    of_few_ranks = find("page", "ranks") or encode  # of a job that has too many ops only some
-    shown = scripted(report, cast("dict[str, Any]", of_few_ranks(report.trace)), _at_once)
+    shown = scripted(report, encode(report.trace), _at_once)
     missing = "" if built() else f"<p><small>{sentence('page.no-views')}</small></p>"
     tag = TAGS[language.of_tag(report.trace.language) or "en"]
     return (

@@ -67,6 +67,8 @@ class Search:
             return next(pass_device_to_factory(case, self.verdict), Fix(sentence("fixed.for-meta")))
         if "complex" in case.odd_trait and "complex" not in case.expected_trait:
             return Fix(sentence("fixed.for-complex"))
+        if case.mismatch.of == "complex":
+            return Fix(sentence("fixed.for-real"))
         advice = sentence(ADVICE[self.verdict.cause], expected=case.expected_trait)
         most = MOST_CHOICES if OWN_PACKAGES in os.environ else 1  # which a round of `devtrace fix` has, and may need
         proven = (fix for fix, _, _ in self.judged() if fix is not None)

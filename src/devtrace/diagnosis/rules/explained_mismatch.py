@@ -233,7 +233,7 @@ def _others(case: MismatchCase, verdict: Verdict, named: int) -> str:
 _REFUSED: Final = family(
     "mismatch.*", "mismatch.gradient", "mismatch.copy", "mismatch.index", "mismatch.byte", "mismatch.mask",
     "mismatch.float", "mismatch.single", "mismatch.result", "mismatch.gradients", "mismatch.numpy",
-    "mismatch.copy-somewhere", "mismatch.number-somewhere", "mismatch.whole-somewhere",
+    "mismatch.complex", "mismatch.copy-somewhere", "mismatch.number-somewhere", "mismatch.whole-somewhere",
 )  # fmt: skip
 
 
