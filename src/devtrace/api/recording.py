@@ -66,7 +66,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         max_ops=1000          keep at most 1000 ops; for repeated ops beyond 1000, keep only the counts
         name="step"           give the trace a name
         expect="cuda:0"       report the tensors in the block's computation that are not on cuda:0
-        namespace=vars()      use the names of these variables in the report (by default, of the caller's globals)
+        namespace=vars()      name tensors in the report by these variables (by default, by the caller's globals)
         budget=0.1            record only some of the repeated steps, so that the block takes only about 10% longer
         save="run.devtrace"   save the trace in this file; in a distributed job, rank 0 saves run.rank0.devtrace
         memory=True           list what held each simulated GPU's memory when the most memory was in use

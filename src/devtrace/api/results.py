@@ -128,7 +128,7 @@ class Report(ReportData):
 
 
 def diagnose(trace: TraceData, snapshot: Snapshot | None = None) -> Report:
-    """Return the report of a trace. If `snapshot` has the program's variables, the report uses their names."""
+    """Return the report of a trace. devtrace itself passes `snapshot` (the program's variables, to name tensors)."""
     from devtrace.diagnosis import diagnose as diagnosis
     from devtrace.diagnosis.saved_case import Case
 

@@ -49,7 +49,7 @@ class Edit:
     """A change in the source. Replace the text `before`, which begins at line `line`, with the text `after`.
 
     If `before` is empty, insert `after` below line `line`. Line 0 is the top of the file. The grade is "not tried"
-    until `devtrace fix` tries the edit. Then the grade is "tried" or "proven", and `Finding.proof` has the evidence.
+    until devtrace runs the program with it; then "tried", or "proven" if the values are right (see `Finding.proof`).
     """
 
     file: str

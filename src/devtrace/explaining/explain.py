@@ -23,7 +23,7 @@ from devtrace.words.errors import expect_kind, named
 
 @no_collecting()
 def explain(error: BaseException | None = None) -> Report:
-    """Return the report of `error`: by default, the error that is being handled, or else the last error shown."""
+    """Return the report of `error`: by default, the error that `except` just caught, or else the last printed one."""
     expect_kind("explain", error, BaseException, NoneType, error="wrong-argument.error")
     error = (sys.exc_info()[1] or last_shown()) if error is None else error
     path = path_to_origin(error) if error is not None else []

@@ -43,7 +43,7 @@ Key = tuple[str, ...]
 def diff(before: Given, after: Given, names: tuple[str, str] | None = None) -> Comparison:
     """Compare two runs. Each run is a trace, a report, a file, or the name or number of a traced cell.
 
-    The result calls the runs by `names`. If only one failed, the result leaves out what the other did after that point.
+    The result calls the runs by `names`. If only one failed, what the other did after the failing op is left out.
     """
     first, second = _report(before), _report(after)
     sides = _Sides(first, second)

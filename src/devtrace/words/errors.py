@@ -69,7 +69,7 @@ class FormatError(DevtraceError):
 
 
 class SimulateError(DevtraceError):
-    """A program used a simulated device that does not exist, that lacks a feature, or whose simulation ended."""
+    """A simulation cannot start, a simulated device lacks a feature, or a tensor's simulation has ended."""
 
 
 class SetupError(DevtraceError):
