@@ -11,7 +11,7 @@ from devtrace.diagnosis.evidence import mismatch, modules
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import Mismatch
-from devtrace.diagnosis.evidence.moves import moves_from, moves_of
+from devtrace.diagnosis.evidence.moves import move_of, moves_from, moves_of
 from devtrace.diagnosis.evidence.origins import Origin, find_origin, is_like_data, lineage
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.dtypes import autocast_regions
@@ -247,7 +247,8 @@ def _of_the_model(
         return queries.trait(early)
     if not theirs or (len(theirs) == 1 and not given):
         return ""
-    rest = _rest_of_the_model(queries, moment, owned[0])
+    others = _rest_of_the_model(queries, moment, owned[0])
+    rest = Counter(queries.trait(each) for each in others)
     if not rest and all(queries.trace.tensors.raw("role", queries.base(row)) == "buffer" for row in owned):
         return ""  # of a loss: class weights
     if len(theirs) > 1:
@@ -256,6 +257,7 @@ def _of_the_model(
     both = [REAL.get(dtype, dtype) if theirs[0] in REAL else dtype for dtype in (given[0], theirs[0])]
     is_missed = rest[both[0]] > rest[both[1]] and not was_cast
     asked = [row for row in rows if row not in owned and queries.trait(row) == given[0]]
+    is_missed |= not was_cast and _is_newer_than_the_cast(queries, owned[0], others, given[0])
     is_left = theirs[0] == DEFAULT and _is_left_among_models(queries, moment, owned, asked, rest)
     return theirs[0] if is_missed or is_left else given[0]
 
@@ -287,8 +289,16 @@ def _is_read_under_autocast(queries: TraceQueries, moment: FailingMoment, row: T
     return False
 
 
-def _rest_of_the_model(queries: TraceQueries, moment: FailingMoment, row: TensorId) -> Counter[str]:
-    """Return how many tensors of the outermost module around a parameter have which dtype, its own layer left out."""
+def _is_newer_than_the_cast(queries: TraceQueries, row: TensorId, others: list[TensorId], dtype: str) -> bool:
+    """Return whether a parameter was made after a cast of its model, in the dtype that the cast found."""
+    found = (move for each in others if queries.trait(each) == dtype and (move := move_of(queries, each)) is not None)
+    first = next(found, None)
+    is_uncast = move_of(queries, row) is None
+    return first is not None and is_uncast and first.op < queries.producer(queries.base(row))
+
+
+def _rest_of_the_model(queries: TraceQueries, moment: FailingMoment, row: TensorId) -> list[TensorId]:
+    """Return the tensors of the outermost module around a parameter, its own layer left out."""
     base = queries.base(row)
     names = [name for name in moment.names(base) if name.last.kind in ("parameter", "buffer") and name.modules()]
     if names:
@@ -300,7 +310,7 @@ def _rest_of_the_model(queries: TraceQueries, moment: FailingMoment, row: Tensor
         found = _outside_the_layer(queries, row, str(queries.trace.tensors.raw("name", base)).split(".")[0])
     if not found and queries.trait(row) == "float64":  # a layer alone: that of all modules
         found = _outside_the_layer(queries, row)
-    return Counter(queries.trait(each) for each in found)
+    return found
 
 
 def _is_left_among_models(

@@ -100,8 +100,8 @@ class Ownership:
 
     @cached_property
     def was_moved_as_a_whole(self) -> bool:
-        """True if the last move took along tensors of several children."""
-        if self.last_move is None or not self.is_live:
+        """True if the last move took along tensors of several children; `p.data = p.data.half()` is of each alone."""
+        if self.last_move is None or not self.is_live or not self._modules_moved_by(self.last_move):
             return False
         queries, site = self.subject.queries, self.last_move.site
         moves = ((path, move_of(queries, row)) for path, row in self.others)
