@@ -48,12 +48,6 @@ def test_dtypes_sums_time_by_what_ops_gave_in_the_colours_of_their_devices() -> 
     assert bars["cuda:0"].marker.color[0] == shade("cuda:0").fill
 
 
-def test_copies_sums_bytes_by_line_and_direction() -> None:
-    [bar] = figure(training(6), "copies").data
-    assert (bar.name, list(bar.x), list(bar.y)) == ("cpu → cuda:0", [6 * 98_304], ["In[7] line 3 x = x.to(device)"])
-    assert bar.text == ("6 copies, 590 KB",)
-
-
 def test_memory_counts_a_tensor_from_its_making_to_its_last_use_and_a_view_not_at_all() -> None:
     sample = Sample()
     builder = sample.builder
@@ -86,7 +80,7 @@ def test_a_figure_that_there_is_not_is_refused_with_those_that_there_are() -> No
     with pytest.raises(UsageError) as caught:
         figure(empty_trace(), "pie")
     assert str(caught.value) == (
-        "figure-unknown: got figure('pie'); there are 'devices', 'dtypes', 'copies' and 'memory'; name one of them."
+        "figure-unknown: got figure('pie'); there are 'devices', 'dtypes' and 'memory'; name one of them."
     )
 
 

@@ -1,9 +1,8 @@
-"""Plotly figures of a trace, for papers and notebooks: work by device and dtype, copies by line, memory.
+"""Plotly figures of a trace, for papers and notebooks: work by device and dtype, memory.
 
 Colours and hatches are those of every other view.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -25,7 +24,6 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 from devtrace.words.text_format import escape_markup, format_memory, safe_line
 
-MOST_BARS: Final = 15
 _Part = dict[str, Any]
 _PATTERN: Final = {
     "none": "", "diagonal": "/", "back": "\\", "horizontal": "-", "vertical": "|", "cross": "x", "grid": "+",
@@ -34,7 +32,7 @@ _PATTERN: Final = {
 
 
 def figure(trace: TraceData, kind: str, theme: Theme = "light") -> Figure:
-    """A plotly Figure: kind is "devices", "dtypes", "copies" or "memory"."""
+    """A plotly Figure: kind is "devices", "dtypes" or "memory"."""
     if kind not in FIGURES:
         raise UsageError.of("figure-unknown", kind=repr(safe_line(kind, 40)), kinds=[repr(name) for name in FIGURES])
     return FIGURES[kind](trace, theme)
@@ -102,17 +100,14 @@ def _times(labels: Iterable[str], chosen: Iterable[Mask], duration: Whole, name:
     """Make a bar of the time that ops took."""
     spent = [(int(duration[ops].sum()), int(ops.sum())) for ops in chosen]
     words = [sentence("figure.phase", phase=name, time=time, count=count) for time, count in spent]
-    return _bar(labels, [time / 1e6 for time, _ in spent], name, marker, words)
-
-
-def _bar(labels: Iterable[str], lengths: list[Any], name: str, marker: _Part, words: Iterable[str]) -> _Part:
+    lengths = [time / 1e6 for time, _ in spent]
     bar = {"type": "bar", "orientation": "h", "y": list(labels), "x": lengths, "name": name, "marker": marker}
-    return bar | {"hovertext": list(words), "hoverinfo": "text"}
+    return bar | {"hovertext": words, "hoverinfo": "text"}
 
 
-def _stacked(bars: Sequence[Any], title: str, theme: Theme, height: int, **axes: Any) -> Figure:
-    usual = {"xaxis": {"title": "ms"}, "yaxis": {"autorange": "reversed", "ticksuffix": "  "}}
-    return _canvas(bars, title, theme, barmode="stack", height=120 + height, **usual | axes)
+def _stacked(bars: Sequence[Any], title: str, theme: Theme, height: int) -> Figure:
+    axes = {"xaxis": {"title": "ms"}, "yaxis": {"autorange": "reversed", "ticksuffix": "  "}}
+    return _canvas(bars, title, theme, barmode="stack", height=120 + height, **axes)
 
 
 def _lane(trace: TraceData, id: int, ops: int, share: float) -> str:
@@ -129,32 +124,6 @@ def _marker(trace: TraceData, ids: Sequence[int], theme: Theme) -> dict[str, Any
         "fgopacity": 0.35,
     }
     return {"color": [shade.fill for shade in shades], "pattern": pattern, "line": {"width": 0}}
-
-
-def _copies(trace: TraceData, theme: Theme) -> Figure:
-    """Draw the bytes that crossed devices, by line."""
-    amounts: dict[str, dict[tuple[int, int], list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
-    for copy in trace.copies:
-        where = copy.op.site
-        ways = amounts[f"{where}  {where.text}" if where else sentence("figure.no-line")]
-        pair = ways[trace.copies.number("from", copy.id), trace.copies.number("to", copy.id)]
-        pair[0], pair[1] = pair[0] + copy.bytes, pair[1] + 1
-    lines = sorted(amounts, key=lambda line: -sum(bytes for bytes, _ in amounts[line].values()))[:MOST_BARS]
-    bars = []
-    for source, to in sorted({way for line in lines for way in amounts[line]}):
-        shown = [line for line in lines if (source, to) in amounts[line]]
-        sums = [amounts[line][source, to] for line in shown]
-        words = [sentence("figure.copied", count=count, size=bytes) for bytes, count in sums]
-        name = _safe(f"{trace.devices[source]} → {trace.devices[to]}")
-        crossed = [sentence("figure.way", name=name, amount=word) for word in words]
-        marker = _marker(trace, [to] * len(shown), theme)
-        bar = _bar(map(_safe, shown), [bytes for bytes, _ in sums], name, marker, crossed)
-        bars.append(bar | {"text": words, "textposition": "auto"})
-    return _stacked(
-        bars, sentence("figure.copies"), theme, 36 * max(len(lines), 2),
-        xaxis={"title": sentence("figure.bytes"), "tickformat": ".2s"},
-        yaxis={"categoryorder": "array", "categoryarray": [_safe(line) for line in lines[::-1]], "ticksuffix": "  "},
-    )  # fmt: skip
 
 
 def _memory(trace: TraceData, theme: Theme) -> Figure:
@@ -189,6 +158,5 @@ def _memory(trace: TraceData, theme: Theme) -> Figure:
 FIGURES: Final[dict[str, Callable[[TraceData, Theme], Any]]] = {
     "devices": _devices,
     "dtypes": _dtypes,
-    "copies": _copies,
     "memory": _memory,
 }

@@ -1,7 +1,8 @@
 """Regions of `torch.autocast`, as they were recorded: which one an op ran in, and where that was left."""
 
 import ast
-from collections.abc import Set
+
+import numpy as np
 
 from devtrace.diagnosis.evidence.origins import Origin
 from devtrace.diagnosis.evidence.trace_queries import NOWHERE, TraceQueries
@@ -19,14 +20,11 @@ def region_of(queries: TraceQueries, op: OpId) -> Autocast | None:
     return queries.trace.autocasts[row] if row >= 0 else None
 
 
-def ran_to(queries: TraceQueries, op: OpId, dtypes: Set[str]) -> bool:
-    """Return whether autocast to one of some dtypes was on and is off for an op; a file that was read names it."""
-    here = region_of(queries, op)
-    if not queries.evidence.saw_ops:
-        return "autocast" in queries.op_node(op).source.text
-    return not (here and here.enabled) and any(
-        each.enabled and each.dtype in dtypes for each in queries.trace.autocasts
-    )
+def ran_within_before(queries: TraceQueries, op: OpId) -> Autocast | None:
+    """Return the region in which the line of an op ran before, as in training, if the op itself is outside of all."""
+    rows = queries.autocasts[:op][queries.trace.ops.ints("site")[:op] == queries.op_site(op)]
+    found = [queries.trace.autocasts[row] for row in np.unique(rows[rows >= 0]).tolist()]
+    return next((each for each in found[::-1] if each.enabled > 0), None) if region_of(queries, op) is None else None
 
 
 def made_it(queries: TraceQueries, origin: Origin, dtype: str, *, inside: bool = False) -> bool:

@@ -8,9 +8,11 @@ from typing import Final
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Verdict
+from devtrace.diagnosis.evidence.trace_queries import NOWHERE
 from devtrace.diagnosis.fixes import at_binding
 from devtrace.diagnosis.fixes.changes import Anchor, Proposal, Within, rewritten
 from devtrace.diagnosis.fixes.fix import Fix, Moved, Ranked, failing_frame, odd_expression, suggested
+from devtrace.dtypes.autocast_regions import ran_within_before
 from devtrace.dtypes.mismatch import is_saved
 from devtrace.dtypes.trait import DTYPE
 from devtrace.source.element_types import NUMBERS, TAKES_NUMBER, is_floating
@@ -54,6 +56,19 @@ def keep_autocast_in_backward(case: MismatchCase, verdict: Verdict) -> Iterator[
     texts = {"forward": f"@{amp}.custom_fwd{of_device}", "backward": f"@{amp}.custom_bwd{of_device}"}
     edits = (frame.code.above(methods[name], text) for name, text in texts.items())
     yield from suggested(sentence("fixed.backward", **texts), *edits, moved=[Moved(case.odd_tensor, case.op)])
+
+
+def enter_autocast_again(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
+    """Put `score = validate(model)` under `with torch.autocast("cuda"):`, as its function has it around other lines."""
+    region = ran_within_before(case.queries, case.op)
+    entered = case.queries.source_node(region.site.id) if region is not None and region.site is not None else NOWHERE
+    moved = [Moved(case.odd_tensor, case.op)]
+    for block in only(ast.With, [entered.statement]):
+        header = f"with {', '.join(entered.code.text(item.context_expr) for item in block.items)}:"
+        for frame in FailingFrame.all_of(case.moment, case.expected_trait):
+            if frame.is_there and frame.function is entered.function:
+                edit = frame.code.within(frame.source_node.statement, header)
+                yield from suggested(sentence("fixed.enter-again", code=header), edit, moved=moved)
 
 
 def cast_here_alone(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -149,6 +164,7 @@ def leave_out_cast(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
 FIRST: Final = (
     Ranked(leave_out_cast, ("wrong-device",), "a scaler needs what was there before the cast"),
+    Ranked(enter_autocast_again, ("autocast-off",), "the line runs as it did before"),
     Ranked(keep_autocast_in_backward, ("autocast-off",), "the whole `backward` runs as its forward did then"),
     Ranked(cast_here_alone, ("target-dtype", "never-moved"), "numpy or a backward pass alone needs it so"),
     Ranked(invert_mask, ("target-dtype",), "masks are inverted, not subtracted"),

@@ -53,11 +53,16 @@ def _carried_from(case: MismatchCase) -> TensorId:
 
 def backward_runs_outside(case: MismatchCase) -> Verdict | None:
     """A user's `backward` mixes what its forward saved, under autocast, with the gradient of its result."""
-    half = HALVES.intersection((case.odd_trait, case.expected_trait))
-    is_outside = (
-        half and is_saved(case.moment, case.odd_tensor) and autocast_regions.ran_to(case.queries, case.op, half)
-    )
-    return Verdict("autocast-off", case.born, case.name) if is_outside else None
+    queries = case.queries
+    dtypes = {each.dtype for each in queries.trace.autocasts}.intersection((case.odd_trait, case.expected_trait))
+    was_on = dtypes or (not queries.evidence.saw_ops and "autocast" in queries.op_node(case.op).source.text)
+    return Verdict("autocast-off", case.born, case.name) if was_on and is_saved(case.moment, case.odd_tensor) else None
+
+
+def line_ran_within_before(case: MismatchCase) -> Verdict | None:
+    """Its line ran under autocast before, which cast the inputs, and this time it runs outside: a validation."""
+    region = autocast_regions.ran_within_before(case.queries, case.op)
+    return Verdict("autocast-off", case.born, case.name) if region is not None else None
 
 
 def region_was_left(case: MismatchCase) -> Verdict | None:
@@ -172,6 +177,8 @@ def _of_autocast(case: MismatchCase) -> str:
     queries, origin = case.queries, case.origin
     if backward_runs_outside(case) is not None:
         return sentence("autocast-off.reason-backward")
+    if (before := autocast_regions.ran_within_before(queries, case.op)) is not None and before.site is not None:
+        return sentence("autocast-off.reason-before", line=Site.of(before.site))
     made, here = (autocast_regions.region_of(queries, op) for op in (origin.op, case.op))
     listed = autocast_regions.by_list(queries, origin, case.odd_trait)
     if listed >= 0:
@@ -190,6 +197,7 @@ def _of_autocast(case: MismatchCase) -> str:
 PREDICATES: Final[tuple[Predicate, ...]] = (
     torch_refused_it,
     backward_runs_outside,
+    line_ran_within_before,
     region_was_left,
     default_dtype_was_set,
     array_was_float64,

@@ -110,7 +110,7 @@ def _simple(frame: FailingFrame) -> Iterator[ast.stmt]:
     return only(_SIMPLE, reversed(list(frame.statements())))
 
 
-_SIMPLE: Final = (ast.Assign, ast.Expr, ast.AugAssign)
+_SIMPLE: Final = (ast.Assign, ast.Expr, ast.AugAssign, ast.Assert)
 
 
 def that_ran(frame: FailingFrame, site: Site) -> Iterator[ast.stmt]:
