@@ -6,6 +6,7 @@ from typing import Final
 
 from devtrace.diagnosis.causes import created_without_device, ordered
 from devtrace.diagnosis.causes.ordered import Causes
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch_case import MismatchCase, Predicate, Verdict
 from devtrace.diagnosis.evidence.moves import move_of, moves_from
 from devtrace.diagnosis.evidence.origins import is_factory_without, is_like_data, is_of_an_array
@@ -15,7 +16,7 @@ from devtrace.diagnosis.slugs import CASTS
 from devtrace.dtypes import autocast_regions
 from devtrace.dtypes.mismatch import HALVES, is_saved
 from devtrace.source.element_types import COLLECTS, REAL
-from devtrace.source.matching import calls_in
+from devtrace.source.matching import called_names, calls_in
 from devtrace.trace.ids import TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
@@ -54,9 +55,13 @@ def _carried_from(case: MismatchCase) -> TensorId:
 def backward_runs_outside(case: MismatchCase) -> Verdict | None:
     """A user's `backward` mixes what its forward saved, under autocast, with the gradient of its result."""
     queries = case.queries
-    dtypes = {each.dtype for each in queries.trace.autocasts}.intersection((case.odd_trait, case.expected_trait))
-    was_on = dtypes or (not queries.evidence.saw_ops and "autocast" in queries.op_node(case.op).source.text)
-    return Verdict("autocast-off", case.born, case.name) if was_on and is_saved(case.moment, case.odd_tensor) else None
+    if not is_saved(case.moment, case.odd_tensor):
+        return None
+    entered = {each.dtype for each in queries.trace.autocasts}.intersection((case.odd_trait, case.expected_trait))
+    if not queries.evidence.saw_ops:  # a function that waits for the backward pass may have entered autocast before
+        bodies = [each.body for each in FailingFrame.all_of(case.moment, case.expected_trait) if each.is_there]
+        entered = {name for body in bodies for name in called_names(body) if "autocast" in name}
+    return Verdict("autocast-off", case.born, case.name) if entered else None
 
 
 def line_ran_within_before(case: MismatchCase) -> Verdict | None:
