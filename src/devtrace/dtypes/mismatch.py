@@ -7,13 +7,11 @@ import ast
 from collections import Counter
 from typing import Final
 
-import numpy as np
-
 from devtrace.diagnosis.evidence import mismatch, modules
 from devtrace.diagnosis.evidence.failing_moment import FailingMoment
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.mismatch import Mismatch
-from devtrace.diagnosis.evidence.moves import move_of, moves_from, moves_of, name_of
+from devtrace.diagnosis.evidence.moves import holders, modules_moved_at, move_of, moves_from, moves_of
 from devtrace.diagnosis.evidence.origins import Origin, find_origin, is_like_data, lineage
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.dtypes import autocast_regions
@@ -126,8 +124,8 @@ def _refused(queries: TraceQueries, op: OpId, error: DtypeError) -> Mismatch | N
 
 def _was_made_whole(queries: TraceQueries, row: TensorId) -> bool:
     """Return whether a line casts a tensor to whole numbers, as `cells = centers.long()`: it is meant to have these."""
-    moves = [*moves_of(queries, [row])]
-    return not is_floating(queries.trait(row)) and any(is_floating(queries.trait(each.source)) for each in moves)
+    cast = move_of(queries, row)
+    return cast is not None and is_floating(queries.trait(cast.source)) and not is_floating(queries.trait(row))
 
 
 def _given_to_numpy(queries: TraceQueries, op: OpId) -> list[TensorId]:
@@ -294,12 +292,10 @@ def _is_read_under_autocast(queries: TraceQueries, moment: FailingMoment, row: T
 def _is_newer_than_the_cast(queries: TraceQueries, row: TensorId, others: list[TensorId], dtype: str) -> bool:
     """Return whether a parameter was made after a cast of a module that holds it, in the dtype that the cast found."""
     found = (move for each in others if queries.trait(each) == dtype and (move := move_of(queries, each)) is not None)
-    cast, moves = next(found, None), queries.trace.moves
-    if cast is None or move_of(queries, row) is not None or cast.op >= queries.producer(queries.base(row)):
+    cast, base = next(found, None), queries.base(row)
+    if cast is None or move_of(queries, row) is not None or cast.op >= queries.producer(base):
         return False
-    holder = modules.named(queries, name_of(queries, queries.base(row)).rpartition(".")[0])
-    at_the_site = np.flatnonzero(moves.ints("site") == cast.site)
-    return not set(moves.ints("module")[at_the_site].tolist()).isdisjoint(modules.around(queries, holder))
+    return not modules_moved_at(queries, cast.site).keys().isdisjoint(holders(queries, base))
 
 
 def _rest_of_the_model(queries: TraceQueries, moment: FailingMoment, row: TensorId) -> list[TensorId]:

@@ -12,7 +12,7 @@ from typing import Any
 from devtrace.diagnosis.evidence import modules
 from devtrace.diagnosis.evidence.access_paths import NO_PATH, AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.moves import Move, move_of, moves_from, moves_of, name_of
+from devtrace.diagnosis.evidence.moves import Move, holders, modules_moved_at, move_of, moves_from, moves_of
 from devtrace.diagnosis.evidence.origins import factory_call, lineage
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.source import kinds
@@ -47,9 +47,9 @@ class Ownership:
         """Last move of the module's other tensors to the expected device."""
         moves = moves_of(self.subject.queries, (row for _, row in self.others))
         if self.is_live:
-            pairs = ((move, self._modules_moved_by(move)) for move in moves)
-            holders = set(self._holders)  # a move outside any module's move is of them, too
-            moves = [move for move, moved in pairs if not (holders and moved) or not holders.isdisjoint(moved)]
+            pairs = ((move, modules_moved_at(self.subject.queries, move.site)) for move in moves)
+            own = set(self._holders)  # a move outside any module's move is of them, too
+            moves = [move for move, moved in pairs if not (own and moved) or not own.isdisjoint(moved)]
             moves = moves or self._moves_of_former
         return moves[0] if moves else None
 
@@ -80,32 +80,23 @@ class Ownership:
 
     def _was_attached_after(self, move: Move) -> bool:
         """Return whether a module that holds the tensor became part of the moved one only after the move."""
-        table, moved = self.subject.queries.trace.modules, self._modules_moved_by(move)
+        table, moved = self.subject.queries.trace.modules, modules_moved_at(self.subject.queries, move.site)
         top = next((depth for depth, module in enumerate(self._holders) if module in moved), 0)
         below = (module for module in self._holders[:top] if table.number("site", module) >= 0)
         return any(table.number("op", module) > moved[self._holders[top]] for module in below)
 
-    def _modules_moved_by(self, move: Move) -> dict[ModuleId, OpId]:
-        """Return the modules that were moved where a tensor was, each with the op of its last move."""
-        moves = self.subject.queries.trace.moves
-        rows = [row for row in range(len(moves)) if moves.number("site", row) == move.site]
-        return {ModuleId(moves.number("module", row)): OpId(moves.number("op", row)) for row in rows}
-
     @cached_property
     def _holders(self) -> list[ModuleId]:
-        """Module that owns the tensor, by the recorder's names, then the modules around it."""
-        queries = self.subject.queries
-        owner = name_of(queries, self.subject.base).rpartition(".")[0]
-        return modules.around(queries, modules.named(queries, owner))
+        return holders(self.subject.queries, self.subject.base)
 
     @cached_property
     def was_moved_as_a_whole(self) -> bool:
         """True if the last move took along tensors of several children; `p.data = p.data.half()` is of each alone."""
-        if self.last_move is None or not self.is_live or not self._modules_moved_by(self.last_move):
+        queries, move = self.subject.queries, self.last_move
+        if move is None or not self.is_live or not modules_moved_at(queries, move.site):
             return False
-        queries, site = self.subject.queries, self.last_move.site
         moves = ((path, move_of(queries, row)) for path, row in self.others)
-        return len({path.split(".")[0] for path, move in moves if move is not None and move.site == site}) > 1
+        return len({path.split(".")[0] for path, each in moves if each is not None and each.site == move.site}) > 1
 
     @cached_property
     def sent_away(self) -> Move | None:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from devtrace.diagnosis.evidence import modules
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.trace.ids import OpId, SiteId, TensorId
+from devtrace.trace.ids import ModuleId, OpId, SiteId, TensorId
 
 
 @dataclass(frozen=True)
@@ -52,3 +53,15 @@ def name_of(queries: TraceQueries, base: TensorId) -> str:
     """Return the recorder's name of a tensor, or of a view of it: `self.table = torch.tensor(rows).unsqueeze(0)`."""
     rows = [base, *np.flatnonzero(queries.bases == base).tolist()]
     return next(filter(None, (str(queries.trace.tensors.raw("name", row)) for row in rows)), "")
+
+
+def holders(queries: TraceQueries, base: TensorId) -> list[ModuleId]:
+    """Return the module that owns a tensor, by the recorder's names, then the modules around it."""
+    return modules.around(queries, modules.named(queries, name_of(queries, base).rpartition(".")[0]))
+
+
+def modules_moved_at(queries: TraceQueries, site: SiteId) -> dict[ModuleId, OpId]:
+    """Return the modules that a line moved, each with the op of its last move."""
+    moves = queries.trace.moves
+    rows = np.flatnonzero(moves.ints("site") == site).tolist()
+    return {ModuleId(moves.number("module", row)): OpId(moves.number("op", row)) for row in rows}
