@@ -82,7 +82,7 @@ def _cast(
     case: MismatchCase, code: Code, node: ast.expr, key: str, moved: list[Moved], frame: FailingFrame | None = None
 ) -> Iterator[Fix]:
     literal = DTYPE.literal(code.source, case.expected_trait)
-    text = frame.device_beside(node) if frame is not None and case.mismatch.of == "inputs" else literal
+    text = frame.device_of_other_operand(node) if frame is not None and case.mismatch.of == "inputs" else literal
     return Proposal(Anchor(code, node, "at", frame), Within((node,)), text).fixes(key, moved)
 
 

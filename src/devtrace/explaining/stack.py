@@ -97,7 +97,7 @@ class Stack:
 
         A tensor without sizes, which goes with those of any device, has no trait.
         """
-        if not comprehension_iteration.ARE_LOST:
+        if not comprehension_iteration.ERRORS_DROP_THEM:
             return {}
         below = self.levels[depth + 1].frame if depth + 1 < len(self.levels) else None
         level = self.levels[depth]

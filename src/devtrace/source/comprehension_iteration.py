@@ -20,8 +20,8 @@ from devtrace.source.safe_values import MISSING, Scope, classes_of, evaluate, fu
 from devtrace.source.stand_ins import Frame
 
 MOST_TURNS: Final = 64
-ARE_LOST: Final = sys.version_info >= (3, 12)
-"""Whether an error takes variables along; before, no frame's source need be read for them."""
+ERRORS_DROP_THEM: Final = sys.version_info >= (3, 12)
+"""Whether an error drops a comprehension's variables; before 3.12 no frame's source need be read for them."""
 FRAMES: Final = dict(zip(("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"), COMPREHENSIONS, strict=True))
 """Names of the frames that comprehensions have, where they have any."""
 _VIEWS: Final[dict[str, Callable[[dict[Any, Any]], Iterable[Any]]]] = {

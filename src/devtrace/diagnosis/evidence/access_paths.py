@@ -35,10 +35,10 @@ class AccessPath:
 
     @property
     def code(self) -> str:
-        """Return the path as an expression that source may hold: `model.encoder[0].down`; empty for one it may not."""
+        """Return the path as an expression: `model.encoder[0].down`; empty through a closure or optimizer state."""
         code = ""
         for reference in self.references:
-            if reference.kind in ("closure", "state") and code:
+            if reference.kind in ("closure", "state") and code:  # no expression leads from an object there
                 return ""
             is_index = code and reference.kind != "item" and str(reference.key).isdigit()
             code += f"[{reference.key}]" if is_index else reference.text
@@ -59,11 +59,11 @@ class AccessPath:
         return self.references[-1]
 
     def prefix(self, length: int) -> AccessPath:
-        """Return the path of an object on the way."""
+        """Return `model.head` of `model.head.weight` for length 2."""
         return AccessPath(self.references[:length], self.texts[:length])
 
     def parts(self, first: int = 1) -> Iterator[AccessPath]:
-        """Yield the paths of the objects on the way, from the `first` on; this one is the last."""
+        """Yield `model`, `model.head` and `model.head.weight`; with `first=2` not `model`, and so on."""
         return map(self.prefix, range(first, len(self.references) + 1))
 
     def beside(self, reference: Reference) -> AccessPath:
@@ -72,7 +72,7 @@ class AccessPath:
 
     def modules(self) -> list[tuple[int, Any]]:
         """Return the modules on the path with their indexes in `objects`, outermost first."""
-        return [(i, value) for i, value in enumerate(self.objects) if is_module(value)]
+        return [(index, value) for index, value in enumerate(self.objects) if is_module(value)]
 
     def registered_from(self, index: int) -> bool:
         """Return whether `.to()` of the module at an index reaches the named object."""
@@ -92,9 +92,9 @@ class AccessPath:
     @property
     def rank(self) -> tuple[int, int, int, int]:
         """Lowest for the best: an optimizer's state, not by its groups, no loose list; a global; outermost, short."""
-        optimizer, state = any(is_optimizer(value) for value in self.objects[:-1]), self.is_state_of_an_optimizer
+        by_optimizer, is_state = any(is_optimizer(value) for value in self.objects[:-1]), self.is_state_of_an_optimizer
         return (
-            -1 if state else 2 * optimizer + self.listed,
+            -1 if is_state else 2 * by_optimizer + self.listed,
             -sys.maxsize if self.last.kind == "global" else -self.frame,
             len(self.references),
             len(self.text),
@@ -131,19 +131,19 @@ class Walk:
         queue: deque[tuple[Any, int]] = deque()
         for number, named in reversed(list(enumerate(self.frames))):
             roots = (Reference(None, kind, name, value, number) for name, (value, kind) in named.items())
-            self._add((each for each in roots if may_lead(each.value) or users_file(each.value)), 0, queue)
+            self._visit((root for root in roots if may_lead(root.value) or users_file(root.value)), 0, queue)
         while queue and len(self.references) < self.most_objects:
             owner, depth = queue.popleft()
-            self._add(members(owner, self.most_items), depth + 1, queue)
+            self._visit(members(owner, self.most_items), depth + 1, queue)
 
-    def _add(self, references: Iterable[Reference], depth: int, queue: deque[tuple[Any, int]]) -> None:
-        found, follows, is_inner = self.references, self.follows, depth < self.most_depth
+    def _visit(self, references: Iterable[Reference], depth: int, queue: deque[tuple[Any, int]]) -> None:
+        references_of, follows, is_inner = self.references, self.follows, depth < self.most_depth
         for reference in references:
             value = reference.value
-            known = found.get(id(value), ())
-            if len(known) < MOST_NAMES:
-                found[id(value)] = (*known, reference)
-            if known:
+            earlier = references_of.get(id(value), ())
+            if len(earlier) < MOST_NAMES:
+                references_of[id(value)] = (*earlier, reference)
+            if earlier:  # its members are visited once
                 continue
             if type(value) is not dict and is_tensor(value):
                 self.tensors.append(value)
@@ -156,53 +156,53 @@ class Walk:
 
     def of_kind(self, is_one: Callable[[object], bool]) -> list[Any]:
         """Return the modules, or optimizers, among the objects. Each class is asked once: of 60,000 few are modules."""
-        kinds = list(map(id, map(type, self.objects)))
-        found = {kind for kind, each in dict(zip(kinds, self.objects, strict=True)).items() if is_one(each)}
-        return list(compress(self.objects, map(found.__contains__, kinds)))
+        classes = list(map(id, map(type, self.objects)))
+        wanted = {kind for kind, value in dict(zip(classes, self.objects, strict=True)).items() if is_one(value)}
+        return list(compress(self.objects, map(wanted.__contains__, classes)))
 
     def names(self, value: object) -> list[AccessPath]:
-        """Return an object's access paths, best first: to its owners the shortest, by a file where no other is."""
-        found: list[AccessPath] = []
-        passed = Counter[int]()
-        queue: deque[tuple[object, tuple[Reference, ...]]] = deque([(value, ())])
+        """Return an object's access paths, best first; those through an imported file only if there are no others."""
+        names: list[AccessPath] = []
+        visits = Counter[int]()
+        queue: deque[tuple[object, tuple[Reference, ...]]] = deque([(value, ())])  # objects, with the path from there
         while queue:
-            reached, below = queue.popleft()
+            reached, rest = queue.popleft()
             for reference in self.references.get(id(reached), ()):
-                owner, path = reference.owner, (reference, *below)
-                if owner is None:
-                    found.append(AccessPath(path, tuple(self._text(each) for each in path)))
-                elif len(below) < MOST_DEPTH and all(each.value is not owner for each in path):
-                    passed[id(owner)] += 1
-                    if passed[id(owner)] <= MOST_NAMES:
+                owner, path = reference.owner, (reference, *rest)
+                if owner is None:  # a variable
+                    names.append(AccessPath(path, tuple(self._text(step) for step in path)))
+                elif len(rest) < MOST_DEPTH and all(step.value is not owner for step in path):
+                    visits[id(owner)] += 1
+                    if visits[id(owner)] <= MOST_NAMES:
                         queue.append((owner, path))
-        own = [name for name in found if not any(map(users_file, name.objects))]
-        return sorted(own or found, key=lambda name: name.rank)[:MOST_NAMES]
+        not_by_files = [name for name in names if not any(map(users_file, name.objects))]
+        return sorted(not_by_files or names, key=lambda name: name.rank)[:MOST_NAMES]
 
     def first_path(self, value: object) -> AccessPath:
         """Return the access path by which the walk found an object first: a shortest one."""
         references = deque([self.references[id(value)][0]])
         while references[0].owner is not None:
             references.appendleft(self.references[id(references[0].owner)][0])
-        keyed = (self.first_path(each.key).text if self._is_keyed(each) else "" for each in references)
-        texts = (f"[{key}]" if key else each.text for each, key in zip(references, keyed, strict=True))
+        keys = (self.first_path(step.key).text if self._has_named_key(step) else "" for step in references)
+        texts = (f"[{key}]" if key else step.text for step, key in zip(references, keys, strict=True))
         return AccessPath(tuple(references), tuple(texts))
 
     def _text(self, reference: Reference) -> str:
-        return f"[{self.names(reference.key)[0].text}]" if self._is_keyed(reference) else reference.text
+        return f"[{self.names(reference.key)[0].text}]" if self._has_named_key(reference) else reference.text
 
-    def _is_keyed(self, reference: Reference) -> bool:
-        """Return whether the key of a reference has access paths itself."""
+    def _has_named_key(self, reference: Reference) -> bool:
+        """Return whether a key has access paths itself, as a parameter in `optimizer.state[model.head.weight]`."""
         return reference.kind == "state" and id(reference.key) in self.references
 
 
 def roots(frame: Any) -> dict[str, tuple[Any, ReferenceKind]]:
     """Return a frame's variables, and the globals that its code mentions."""
     code = frame.f_code
-    found: dict[str, tuple[Any, ReferenceKind]] = {}
-    if frame.f_locals is not frame.f_globals:
+    variables: dict[str, tuple[Any, ReferenceKind]] = {}
+    if frame.f_locals is not frame.f_globals:  # else it is a cell or a file
         for name, value in frame.f_locals.items():
-            found[name] = value, "closure" if name in code.co_freevars else "variable"
+            variables[name] = value, "closure" if name in code.co_freevars else "variable"
     for name in code.co_names:
-        if name not in found and name in frame.f_globals:
-            found[name] = frame.f_globals[name], "global"
-    return found
+        if name not in variables and name in frame.f_globals:
+            variables[name] = frame.f_globals[name], "global"
+    return variables

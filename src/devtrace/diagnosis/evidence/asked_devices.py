@@ -31,7 +31,7 @@ class AskedDevice(NamedTuple):
 
     @property
     def is_handed_in(self) -> bool:
-        """Return whether the code is a parameter of its function."""
+        """Return whether the code is a parameter of its function, which gives it no other value."""
         name = variable(self.node)
         return bool(name) and name in parameters(self.frame.body) and not self.frame.bindings(name)
 
@@ -41,25 +41,25 @@ class AskedDevice(NamedTuple):
 
 def asked_device(frames: Sequence[FailingFrame], is_refused: Refused) -> AskedDevice | None:
     """Return the refused device of a line, in the outermost frame that passes it on; `frames` begin innermost."""
-    found = None
+    asked = None
     for frame in frames:
-        known = found.device if found is not None else ""
+        device = asked.device if asked is not None else ""
         head = getattr(frame.expression, "items", None) or [frame.expression]  # of a `with` without the body
-        asked = (each for code in head for each in _asked(frame, code, is_refused))
-        found = next((each for each in asked if known in ("", each.device)), found)
-        if found is not None and not found.is_handed_in:
+        refused = (each for code in head for each in _refused_devices(frame, code, is_refused))
+        asked = next((each for each in refused if device in ("", each.device)), asked)
+        if asked is not None and not asked.is_handed_in:
             break
-    return found
+    return asked
 
 
 def devices_named(frame: FailingFrame, node: ast.AST) -> list[str]:
     """Return the devices that code names: a text, a `torch.device`, a number in a device position, a list."""
     value = worth(node, frame.scope())
-    values = value if type(value) in (list, tuple) else [value]
-    if all(type(each) is int for each in values):
+    items = value if type(value) in (list, tuple) else [value]
+    if all(type(item) is int for item in items):
         kind = _kind_of_number(frame, node)
-        return [f"{kind}:{each}" for each in values if kind]
-    return [device for each in values if (device := kinds.device_named_by(each))]
+        return [f"{kind}:{number}" for number in items if kind]
+    return [device for item in items if (device := kinds.device_named_by(item))]
 
 
 def accelerator(frame: FailingFrame) -> str:
@@ -67,10 +67,10 @@ def accelerator(frame: FailingFrame) -> str:
     return next(iter(frame.moment.queries.snapshot.objects.accelerators), "cuda").partition(":")[0]
 
 
-def _asked(frame: FailingFrame, code: ast.AST, is_refused: Refused) -> Iterator[AskedDevice]:
-    mapped_from = {key for each in nodes_of(ast.Dict, code) for key in each.keys}
+def _refused_devices(frame: FailingFrame, code: ast.AST, is_refused: Refused) -> Iterator[AskedDevice]:
+    keys = {key for mapping in nodes_of(ast.Dict, code) for key in mapping.keys}  # `map_location={"cuda:1": "cpu"}`
     for node in ast.walk(code):
-        if node not in mapped_from:
+        if node not in keys:
             yield from (AskedDevice(each, frame, node) for each in devices_named(frame, node) if is_refused(each))
 
 
@@ -100,9 +100,9 @@ MOST_STEPS: Final = 4
 
 def who_asked(asked: AskedDevice, failing: FailingFrame) -> tuple[Line, ...]:
     """Return the line that says which device, if it is not the one that fails."""
-    code, given = giver(asked, asked.node, MOST_STEPS) or (asked.frame.code, asked.node)
-    is_default = code.source.nearest(ast.arguments, given) is not None
-    statement = given if is_default else code.source.statement(given)
+    code, node = giver(asked, asked.node, MOST_STEPS) or (asked.frame.code, asked.node)
+    is_default = code.source.nearest(ast.arguments, node) is not None  # of a parameter: its function is no statement
+    statement = node if is_default else code.source.statement(node)
     if statement is failing.source_node.statement:
         return ()
     return (Line(sentence("label.created"), code.site_of(statement)),)
@@ -110,41 +110,41 @@ def who_asked(asked: AskedDevice, failing: FailingFrame) -> tuple[Line, ...]:
 
 def giver(asked: AskedDevice, node: ast.AST, steps: int) -> _Origin | None:
     """Return the code that first named a device, from name to name: `device = args.device`, and that was "cuda:1"."""
-    given = _of_attribute(asked, node.value, node.attr) if type(node) is ast.Attribute else _of_variable(asked, node)
-    origin = next(given, None) if steps else None
+    values = _of_attribute(asked, node.value, node.attr) if type(node) is ast.Attribute else _of_variable(asked, node)
+    origin = next(values, None) if steps else None
     if origin is None:
         return None
-    names = (each for each in nodes_of(ast.expr, origin[1]) if type(each) in (ast.Name, ast.Attribute))
-    earlier = (each for each in names if not same_code(each, node) and asked.is_named_by(each))
-    return next(filter(None, (giver(asked, each, steps - 1) for each in earlier)), origin)
+    names = (name for name in nodes_of(ast.expr, origin[1]) if type(name) in (ast.Name, ast.Attribute))
+    earlier = (name for name in names if not same_code(name, node) and asked.is_named_by(name))
+    return next(filter(None, (giver(asked, name, steps - 1) for name in earlier)), origin)
 
 
 def _of_variable(asked: AskedDevice, node: ast.AST) -> Iterator[_Origin]:
-    """Yield what a variable, or one that an entry is of, was given last, by a loop, by default."""
+    """Yield the code of the values of `x`, also for `x[0]`: its last assignment, a loop over it, a default."""
     frame, name = asked.frame, variable([*chain(node)][-1]) if type(node) in (ast.Name, ast.Subscript) else ""
-    given = _values_of(frame, name)
+    values = _values_of(frame, name)
     for iterated, _ in gone_through(frame.source, frame.source_node.node, name):
-        given += [*_values_of(frame, variable(iterated)), iterated]
+        values += [*_values_of(frame, variable(iterated)), iterated]
     if name in parameters(frame.body) and not frame.bindings(name):
-        given += [value for each, value in defaults(frame.function) if each == name]
-    yield from ((frame.code, each) for each in given)
+        values += [value for parameter, value in defaults(frame.function) if parameter == name]
+    yield from ((frame.code, value) for value in values)
 
 
 def _values_of(frame: FailingFrame, name: str) -> list[ast.expr]:
-    """Return what a function, or its file if the variable is none of the function's, gave a variable last."""
+    """Return the values in the last assignment of a variable: of the function's, else of a global in its file."""
     statements = frame.bindings(name)
     if not statements and name in frame.scope().globals and name not in frame.scope().locals:
-        statements = [each.statement for each in bindings(frame.source, frame.source.tree, name)]
-    bound = (pair for statement in statements[-1:] for pair in given_by(frame.source, statement))
-    return [each.value for path, each in bound if path == name]
+        statements = [binding.statement for binding in bindings(frame.source, frame.source.tree, name)]
+    assigned = (pair for statement in statements[-1:] for pair in given_by(frame.source, statement))
+    return [binding.value for path, binding in assigned if path == name]
 
 
-def _of_attribute(asked: AskedDevice, owned: ast.expr, attribute: str) -> Iterator[_Origin]:
-    """Yield what the class of an object, or the class itself, gives an attribute."""
+def _of_attribute(asked: AskedDevice, owner_code: ast.expr, attribute: str) -> Iterator[_Origin]:
+    """Yield the code of the values of `self.device`, or of `Config.device`: what methods or the class body assign."""
     frame = asked.frame
-    owner = evaluate(owned, frame.scope())
-    yield from ((each.code, each.node) for each in assignments(frame.moment.queries, owner, attribute))
+    owner = evaluate(owner_code, frame.scope())
+    yield from ((value.code, value.node) for value in assignments(frame.moment.queries, owner, attribute))
     kind = owner if issubclass(type(owner), type) else type(owner)
     for body in nodes_of(ast.ClassDef, frame.source.tree):
         if body.name == type.__dict__["__name__"].__get__(kind) and attribute in class_dict(kind):
-            yield from ((frame.code, each.value) for each in bindings(frame.source, body, attribute))
+            yield from ((frame.code, binding.value) for binding in bindings(frame.source, body, attribute))

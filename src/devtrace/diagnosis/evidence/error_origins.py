@@ -25,7 +25,7 @@ MOST_RELATED: Final = 100
 def is_lack_of_cuda(error: BaseException) -> bool:
     """Return whether torch raised an exception, or one that it came from, for want of a CUDA device."""
     origins = (path[-1] for path in paths(error))
-    return any(text_of(each).startswith(_NO_CUDA) and not is_raised_in_source(each) for each in origins)
+    return any(text_of(origin).startswith(_NO_CUDA) and not is_raised_in_source(origin) for origin in origins)
 
 
 def paths(error: BaseException) -> Iterator[list[BaseException]]:
@@ -40,18 +40,18 @@ def paths(error: BaseException) -> Iterator[list[BaseException]]:
         seen.add(id(last))
         yield path
         members = last.exceptions if isinstance(last, BaseExceptionGroup) else ()
-        inner = (*members, last.__context__, last.__cause__)
-        waiting += [[*path, each] for each in inner if each is not None]
+        causes = (*members, last.__context__, last.__cause__)
+        waiting += [[*path, cause] for cause in causes if cause is not None]
 
 
 def text_of(error: BaseException) -> str:
     """Return an exception's own text and its notes, without running a `__str__` of the user's."""
-    args = [each for each in error.args if type(each) is str]
+    args = [argument for argument in error.args if type(argument) is str]
     if type(error).__str__ not in (BaseException.__str__, KeyError.__str__, OSError.__str__):
         return "\n".join(args)
-    own = " ".join(args)
+    text = " ".join(args)
     notes = error.__dict__.get("__notes__", ())
-    return "\n".join([own, *(note for note in notes if type(note) is str)] if type(notes) is list else [own])
+    return "\n".join([text, *(note for note in notes if type(note) is str)] if type(notes) is list else [text])
 
 
 def is_raised_in_source(error: BaseException) -> bool:
@@ -70,26 +70,26 @@ _OUT_OF_MEMORY: Final = "CUDA out of memory. Tried to allocate"
 
 
 def path_to_origin(error: BaseException) -> list[BaseException]:
-    """Return the chain of exceptions from the given one to torch's device error; empty if there is none. Cheap then.
+    """Return the chain of exceptions from the given one to torch's device error; empty if there is none.
 
-    Of several device errors the one nearest to the op counts.
+    Of several device errors the one nearest to the op counts: a later path that goes on where an earlier one ended.
     """
-    found: list[BaseException] = []
+    chain: list[BaseException] = []
     for path in paths(error):
-        if _is_of_torch(path[-1]) and (not found or path[: len(found)] == found):
-            found = path
-    return found
+        if _is_of_torch(path[-1]) and (not chain or path[: len(chain)] == chain):
+            chain = path
+    return chain
 
 
 def dtypes_named(text: str) -> tuple[str, ...] | None:
     """Return the dtypes that an error names; None for a device error; convolutions word both the same way."""
-    read = find("error kind", "dtype")
-    found = read(text) if read is not None else None
-    return found.named if found is not None and (found.named or not ABOUT_DEVICES.search(text)) else None
+    read_dtypes = find("error kind", "dtype")
+    error = read_dtypes(text) if read_dtypes is not None else None
+    return error.named if error is not None and (error.named or not ABOUT_DEVICES.search(text)) else None
 
 
 def is_known(text: str) -> bool:
-    """Return whether torch says this of devices, their memory, or dtypes."""
+    """Return whether a text is torch's about devices, their memory, or dtypes."""
     return bool(ABOUT_DEVICES.search(text) or _OUT_OF_MEMORY in text or refused(text) or is_of_another_trait(text))
 
 

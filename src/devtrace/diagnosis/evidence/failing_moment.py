@@ -16,7 +16,7 @@ from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source import kinds
-from devtrace.source.comprehension_iteration import ARE_LOST, lost_variables
+from devtrace.source.comprehension_iteration import ERRORS_DROP_THEM, lost_variables
 from devtrace.source.object_walk import is_tensor, items_of, may_lead, members, registered
 from devtrace.source.safe_values import Scope
 from devtrace.source.stand_ins import Frame, Parameter
@@ -32,7 +32,7 @@ class FailingMoment:
 
     queries: TraceQueries
     ways: dict[tuple[str, str], tuple[Ints, Ints]] = field(default_factory=dict)
-    """For a function of a file the ops of its lines, with these; `execution_order.py` finds them once."""
+    """Ops and their lines, for each function of a file; `execution_order.py` fills this in."""
 
     @cached_property
     def frames(self) -> list[Frame]:
@@ -40,15 +40,15 @@ class FailingMoment:
 
     @property
     def namespace(self) -> Mapping[str, Any]:
-        """Return the user's variables, else the names of the program's outermost frame."""
+        """Return the user's variables, else the globals of the outermost frame."""
         names = self.queries.snapshot.objects.names
         return names if names is not None else self.frames[-1].f_globals if self.frames else {}
 
     @cached_property
     def walk(self) -> Walk:
         variables = [access_paths.roots(frame) for frame in self.frames]
-        for found, lost in zip(variables, self._lost, strict=True):
-            found.update((name, (value, "variable")) for name, value in lost.items())
+        for of_frame, of_comprehensions in zip(variables, self._comprehension_variables, strict=True):
+            of_frame.update((name, (value, "variable")) for name, value in of_comprehensions.items())
         names = self.queries.snapshot.objects.names
         if names is not None and not any(frame.f_globals is names for frame in self.frames):
             variables.append({name: (value, "global") for name, value in names.items() if name[:1] != "_"})
@@ -56,48 +56,48 @@ class FailingMoment:
 
     @cached_property
     def whole_walk(self) -> Walk:
-        """Walk from all of the user's names: a statement that runs alone, as in `devtrace fix`, mentions few."""
-        own = [(name, value) for name, value in self.namespace.items() if name[:1] != "_" and may_lead(value)]
-        others = [(name, value) for name, value in own if id(value) not in self.walk.references]
-        return Walk([*self.walk.frames, {name: (value, "global") for name, value in others}]) if others else self.walk
+        """Walk from all of the user's names: a statement that runs alone, as of `devtrace fix`, reads few of them."""
+        public = [(name, value) for name, value in self.namespace.items() if name[:1] != "_" and may_lead(value)]
+        unseen = [(name, value) for name, value in public if id(value) not in self.walk.references]
+        return Walk([*self.walk.frames, {name: (value, "global") for name, value in unseen}]) if unseen else self.walk
 
     @cached_property
     def hooks(self) -> dict[int, Hook]:
-        """Hooks that bring inputs or weights to a device, by the ids of their modules; variables lead to these."""
+        """Hooks that bring inputs or weights to a device, by the ids of the modules that variables lead to."""
         modules = self.whole_walk.of_kind(kinds.is_module)
-        return {id(each): hook for each in modules if (hook := hook_of(each)) is not None}
+        return {id(module): hook for module in modules if (hook := hook_of(module)) is not None}
 
     @cached_property
-    def _lost(self) -> list[dict[str, Any]]:
-        """Variables of comprehensions, of each frame: an error takes them along."""
-        if not ARE_LOST:
+    def _comprehension_variables(self) -> list[dict[str, Any]]:
+        """Variables of frames' comprehensions, `x` of `[f(x) for x in xs]`: since Python 3.12 an error drops them."""
+        if not ERRORS_DROP_THEM:
             return [{} for _ in self.frames]
-        nodes = (self.queries.source_node(site) for site, _ in self.queries.frames)
-        below = [None, *self.frames]
-        around = zip(self.frames, nodes, below, strict=False)
-        return [lost_variables(frame, (at.source, at.node), inner, self.trait_of) for frame, at, inner in around]
+        places = (self.queries.source_node(site) for site, _ in self.queries.frames)
+        inner_frames = [None, *self.frames]
+        frames = zip(self.frames, places, inner_frames, strict=False)
+        return [lost_variables(frame, (at.source, at.node), inner, self.trait_of) for frame, at, inner in frames]
 
     @cached_property
     def by_row(self) -> dict[TensorId, list[Any]]:
         """Tensors that variables lead to, by row."""
-        found: dict[TensorId, list[Any]] = defaultdict(list)
+        tensors: dict[TensorId, list[Any]] = defaultdict(list)
         for tensor in self.walk.tensors:
             row = self.row(tensor)
             if row is not None:
-                found[row].append(tensor)
-        return found
+                tensors[row].append(tensor)
+        return tensors
 
     @cached_property
     def _by_base(self) -> dict[TensorId, list[Any]]:
-        found: dict[TensorId, list[Any]] = defaultdict(list)
+        sharing_storage: dict[TensorId, list[Any]] = defaultdict(list)
         for row, tensors in self.by_row.items():
-            found[self.queries.base(row)] += tensors
-        return found
+            sharing_storage[self.queries.base(row)] += tensors
+        return sharing_storage
 
     def of(self, queries: TraceQueries) -> FailingMoment:
         """Return the same moment for queries of the same trace by another trait; the objects are walked once."""
         other = FailingMoment(queries, self.ways)
-        if "walk" in vars(self) or self.frames:
+        if "walk" in vars(self) or self.frames:  # what cached_property keeps
             vars(other)["walk"] = self.walk
         return other
 
@@ -109,9 +109,9 @@ class FailingMoment:
     def trait_of(self, value: object) -> str:
         """Return the device, or dtype, that a tensor had as the recording ended: "cuda:0" of `x`, "" of `3`.
 
-        A module has that of its first parameter, one that no op has used what the parameter itself says.
+        For a module that of its first parameter. If no op has used the parameter, its own attribute tells.
         """
-        parameters = (each for _, each in registered(value) if kinds.is_parameter(each))
+        parameters = (tensor for _, tensor in registered(value) if kinds.is_parameter(tensor))
         tensor = next(parameters, None) if kinds.is_module(value) else value
         row = self.row(tensor)
         if row is None and type(tensor) is Parameter:  # a model of an earlier cell
@@ -120,22 +120,22 @@ class FailingMoment:
 
     def is_in(self, value: object, row: TensorId) -> bool:
         """Return whether a container has a tensor: `h` in `(h, c)` of `self.rnn(self.embed(x), (h, c))`."""
-        return any(is_tensor(each) and self.row(each) == row for each in items_of(value)[:_MOST_PARTS])
+        return any(is_tensor(item) and self.row(item) == row for item in items_of(value)[:_MOST_PARTS])
 
     @property
     def is_of_backward(self) -> bool:
-        """Return whether `loss.backward()` failed within, over a gradient that is no expression of a line."""
+        """Return whether torch refused a gradient within `loss.backward()`: no line has an expression for it."""
         errors = self.queries.trace.errors
         return len(errors) > 0 and refused_gradient(errors[-1].message) is not None
 
     def names(self, row: TensorId) -> list[AccessPath]:
         """Return the names of a tensor, best first, else those of tensors that share its storage."""
-        objects = self.by_row.get(row) or self._by_base.get(self.queries.base(row), [])
-        found = [name for value in objects for name in self.walk.names(value)]
-        return sorted(found, key=lambda name: name.rank)
+        tensors = self.by_row.get(row) or self._by_base.get(self.queries.base(row), [])
+        names = [name for tensor in tensors for name in self.walk.names(tensor)]
+        return sorted(names, key=lambda name: name.rank)
 
     def is_registered(self, row: TensorId) -> bool:
-        """Return whether a tensor is a parameter or buffer by a name that it has."""
+        """Return whether one of a tensor's names ends at a module's parameter or buffer."""
         return any(name.last.kind in ("parameter", "buffer") for name in self.names(row))
 
     def frame_of(self, site: Site | None) -> int:
@@ -152,12 +152,12 @@ class FailingMoment:
         code, variables = self.frames[frame].f_code, self.frames[frame].f_locals
         count = code.co_argcount + code.co_kwonlyargcount
         count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-        return any(self._is_on(variables.get(name), device) for name in code.co_varnames[:count])
+        return any(self._has_tensor_on(variables.get(name), device) for name in code.co_varnames[:count])
 
-    def _is_on(self, value: object, device: str, depth: int = 2) -> bool:
+    def _has_tensor_on(self, value: object, device: str, depth: int = 2) -> bool:
         if is_tensor(value):
-            return self.trait_of(value) in (device, "")
-        return depth > 0 and any(self._is_on(item, device, depth - 1) for item in items_of(value))
+            return self.trait_of(value) in (device, "")  # one that no op has used may be there
+        return depth > 0 and any(self._has_tensor_on(item, device, depth - 1) for item in items_of(value))
 
     def siblings(self, names: list[AccessPath]) -> Iterator[Any]:
         """Yield the tensors beside a named one: of the same frame, dict, list or object that is no module."""
@@ -176,8 +176,10 @@ class FailingMoment:
                 yield name.beside(reference)
 
     def variables(self, frame: int) -> dict[str, Any]:
-        return {**self.frames[frame].f_locals, **self._lost[frame]} if 0 <= frame < len(self.frames) else {}
+        is_there = 0 <= frame < len(self.frames)
+        return {**self.frames[frame].f_locals, **self._comprehension_variables[frame]} if is_there else {}
 
     def scope(self, frame: int) -> Scope:
-        own = Scope.of(self.frames[frame]) if frame >= 0 else Scope({}, {})
-        return Scope(self.variables(frame), own.globals) if frame >= 0 and self._lost[frame] else own
+        scope = Scope.of(self.frames[frame]) if frame >= 0 else Scope({}, {})
+        is_extended = frame >= 0 and bool(self._comprehension_variables[frame])
+        return Scope(self.variables(frame), scope.globals) if is_extended else scope

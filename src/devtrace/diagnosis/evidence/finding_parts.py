@@ -11,8 +11,8 @@ from devtrace.trace.ids import OpId, SiteId, TensorId
 
 def of_error(queries: TraceQueries, op: OpId, site: SiteId | None = None) -> dict[str, Any]:
     """Return the fields that all findings of an error share: the op that raised, and its site."""
-    at = queries.op_site(op) if site is None else site
-    return {"severity": "error", "site": queries.site(at), "op": op, "ops": (op,)}
+    site_id = queries.op_site(op) if site is None else site
+    return {"severity": "error", "site": queries.site(site_id), "op": op, "ops": (op,)}
 
 
 def as_culprit(

@@ -38,19 +38,19 @@ def intended(queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -
     if moment.hooks:
         return mismatch  # modules that hooks take to the accelerator only wait on the CPU
     frames = FailingFrame.all_of(moment, HOST)
-    named = [each for frame in frames for each in _named_by_variables(frame)]
+    named = [device_and_site for frame in frames for device_and_site in _named_by_variables(frame)]
     if any(device != HOST for device, _ in named):
         return mismatch
-    words = next(_asked_for(moment, mismatch), None)
+    words = next(_owners_asked_for_the_cpu(moment, mismatch), None)
     if words is None and any(map(_objects_name_an_accelerator, frames)):
         return mismatch
     if words is None and named:
-        words = named[-1][1]
-    running = [each for frame in frames if kinds.is_module(each := frame.variables.get(frame.own))]
-    is_elsewhere = any(moment.trait_of(each) == mismatch.expected_trait for each in running)
-    if words is None and not is_elsewhere:
+        _, words = named[-1]
+    running = [owner for frame in frames if kinds.is_module(owner := frame.variables.get(frame.own))]
+    runs_on_accelerator = any(moment.trait_of(module) == mismatch.expected_trait for module in running)
+    if words is None and not runs_on_accelerator:
         words = _asks_beside_a_default(queries, mismatch)
-    if words is not None or (not is_elsewhere and _is_alone_on_its_device(queries, mismatch)):
+    if words is not None or (not runs_on_accelerator and _is_alone_on_its_device(queries, mismatch)):
         return turned(queries, mismatch, words)
     return replace(mismatch, is_undecided=bool(frames))
 
@@ -66,14 +66,14 @@ def _among_accelerators(queries: TraceQueries, moment: FailingMoment, mismatch: 
         return mismatch
     meant, files = named.pop(), [frame.code.site.file for frame in frames]
     rows = [row for row in combined(queries, mismatch.op) if queries.device(row) != meant]
-    without_a_word = all(_came_without_a_word(queries, row, meant, files[-1]) for row in rows)
-    if not without_a_word and not _came_by_one_word(queries, rows, files):
+    unnamed = all(_came_unnamed(queries, row, meant, files[-1]) for row in rows)
+    if not unnamed and not _came_by_one_literal(queries, rows, files):
         return mismatch
     return replace(turned(queries, mismatch, None) if meant == mismatch.odd_trait else mismatch, is_meant=True)
 
 
-def _came_without_a_word(queries: TraceQueries, row: TensorId, meant: str, program: str) -> bool:
-    """Return whether a tensor got to its device by a package's code, or a bare `.cuda()`.
+def _came_unnamed(queries: TraceQueries, row: TensorId, meant: str, program: str) -> bool:
+    """Return whether a tensor got to its device by a package's code, or a bare `.cuda()`: the program does not name it.
 
     A parameter must have come from the intended device; any other tensor must not.
     """
@@ -83,12 +83,12 @@ def _came_without_a_word(queries: TraceQueries, row: TensorId, meant: str, progr
         return False
     if not of_a_module and meant in {queries.device(past) for past in queries.ancestors(row)}:
         return False
-    found = queries.source_node(move.site if move is not None else queries.op_site(find_origin(queries, row).op))
-    is_bare = match_code("$x.cuda()", found.node) is not None
-    return found is not NOWHERE and (found.code.site.file != program or is_bare)
+    mover = queries.source_node(move.site if move is not None else queries.op_site(find_origin(queries, row).op))
+    is_bare = match_code("$x.cuda()", mover.node) is not None
+    return mover is not NOWHERE and (mover.code.site.file != program or is_bare)
 
 
-def _came_by_one_word(queries: TraceQueries, rows: list[TensorId], files: list[str]) -> bool:
+def _came_by_one_literal(queries: TraceQueries, rows: list[TensorId], files: list[str]) -> bool:
     """Return whether a single literal in the program sent tensors to their device, while results end elsewhere.
 
     A program that means both devices names each more than once.
@@ -96,43 +96,43 @@ def _came_by_one_word(queries: TraceQueries, rows: list[TensorId], files: list[s
     moves = {move.site for row in rows if (move := move_of(queries, row)) is not None}
     origins = {queries.op_site(find_origin(queries, row).op) for row in rows}
     sites = list(moves or origins)
-    found = queries.source_node(sites[0]) if len(sites) == 1 else NOWHERE
-    if found.code.site.file not in files:
+    place = queries.source_node(sites[0]) if len(sites) == 1 else NOWHERE
+    if place.code.site.file not in files:
         return False
-    around, device = found.function or found.source.tree, queries.device(rows[0])
-    written = [node for node in nodes_of(ast.Constant, around) if node.value == device]
-    return len(written) == 1 and written[0] in ast.walk(found.statement)
+    body, device = place.function or place.source.tree, queries.device(rows[0])
+    literals = [node for node in nodes_of(ast.Constant, body) if node.value == device]
+    return len(literals) == 1 and literals[0] in ast.walk(place.statement)
 
 
 def _asks_beside_a_default(queries: TraceQueries, mismatch: Mismatch) -> Site | None:
     """Return the line that asks for the CPU, where only a default device put tensors on the accelerator.
 
     torch.set_default_device("cuda")
-    shift = torch.tensor(angles)                    # nothing asked for that
-    frame = torch.zeros(3, device=self.device)      # and this says cpu
+    shift = torch.tensor(angles)                    # on cuda: nothing asked for that
+    frame = torch.zeros(3, device=self.device)      # on the CPU: `self.device` says so
     """
     rows = [row for row in queries.inputs(mismatch.op) if queries.device(row) == mismatch.expected_trait]
     arrivals = {find_origin(queries, row).arrival for row in rows}
     owned = any(queries.is_of_a_module(past) for row in rows for past in queries.ancestors(row))
-    asked = find_origin(queries, mismatch.odd_tensor)
-    is_by_default = arrivals == {"made"} and not owned and asked.arrival == "made-there"
-    return queries.site(queries.op_site(asked.op)) if is_by_default else None
+    odd_origin = find_origin(queries, mismatch.odd_tensor)
+    is_by_default = arrivals == {"made"} and not owned and odd_origin.arrival == "made-there"
+    return queries.site(queries.op_site(odd_origin.op)) if is_by_default else None
 
 
 def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:
     """Return whether a module put the accelerator's tensor there itself, and works mostly on the CPU."""
-    here = mismatch.expected_trait
-    rows = [row for row in queries.inputs(mismatch.op) if queries.device(row) == here]
+    accelerator = mismatch.expected_trait
+    rows = [row for row in queries.inputs(mismatch.op) if queries.device(row) == accelerator]
     origins = [find_origin(queries, row) for row in rows]
     if not any(queries.module(origin.op) >= 0 for origin in origins):
         return False
-    if not_of_the_module(queries, mismatch.op, [HOST, here]) == HOST:
+    if not_of_the_module(queries, mismatch.op, [HOST, accelerator]) == HOST:
         return False
-    return rarest_of_recent_ops(queries, mismatch.op, [HOST, here]) == here
+    return rarest_of_recent_ops(queries, mismatch.op, [HOST, accelerator]) == accelerator
 
 
-def _asked_for(moment: FailingMoment, mismatch: Mismatch) -> Iterator[Site]:
-    """Yield the statements that ask for a parameter's owner to be on the CPU."""
+def _owners_asked_for_the_cpu(moment: FailingMoment, mismatch: Mismatch) -> Iterator[Site]:
+    """Yield `model = load(path, device="cpu")`, if the odd tensor is a parameter or buffer of `model`."""
     for name in moment.names(mismatch.odd_tensor):
         frame = FailingFrame.of(moment, name.frame, HOST)
         is_owned = name.last.kind in ("parameter", "buffer")
@@ -142,15 +142,15 @@ def _asked_for(moment: FailingMoment, mismatch: Mismatch) -> Iterator[Site]:
 
 
 def _named_by_variables(frame: FailingFrame) -> Iterator[tuple[str, Site]]:
-    """Yield the devices that variables name, each with the line that does, or the running one.
+    """Yield "cpu" and the line `device = "cpu"`: the devices that variables name, with the assignment or running line.
 
     A parameter with a default may have been forgotten.
     """
-    forgotten = dict(defaults(frame.function)) if isinstance(frame.function, NamedFunction) else {}
+    with_default = dict(defaults(frame.function)) if isinstance(frame.function, NamedFunction) else {}
     for variable, (value, _) in access_paths.roots(frame.moment.frames[frame.number]).items():
         device, name = kinds.device_named_by(value), variable.lower()
         is_for_any = "dev" in name and "cpu" not in name and "host" not in name  # `device`, and not `cpu_device`
-        if device and variable not in forgotten and (is_for_any or _goes_to(frame, variable, device)):
+        if device and variable not in with_default and (is_for_any or _goes_to(frame, variable, device)):
             yield device, frame.code.site_of([frame.source_node.statement, *frame.bindings(variable)][-1])
 
 
@@ -163,9 +163,9 @@ def _goes_to(frame: FailingFrame, variable: str, device: str) -> bool:
         owner = owner_of(call)
         if device != HOST and path_of(keyword(call, "device") or call) == variable:
             return True
-        is_moved_there = is_move(called_name(call)) and variable in map(path_of, call.args[:1])
+        moves_there = is_move(called_name(call)) and variable in map(path_of, call.args[:1])
         counts = device != HOST or (owner is not None and kinds.is_module(evaluate(owner, frame.scope())))
-        if owner is not None and is_moved_there and counts:
+        if owner is not None and moves_there and counts:
             return True
     return False
 

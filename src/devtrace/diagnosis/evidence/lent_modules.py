@@ -31,45 +31,45 @@ class Hook(NamedTuple):
 
 def hook_of(module: object) -> Hook | None:
     """Return the hook of a module that names an accelerator, or moves it there."""
-    own: Any = instance_dict(module) if is_module(module) else {}
-    kept = [(each, f".{key}", False) for key, each in own.items() if key[:1] == "_" and key.endswith("_hook")]
-    run = [own.get("forward"), *(hook for hook, _ in hooks_of(module, before=True))] if own else []
-    found = (*_kept_by(kept), *(each for value in run for each in _moves_in(value)))
-    of_accelerators = (each for each in found if each.device not in ("", HOST, "meta"))
-    return min(of_accelerators, key=lambda each: each.stay, default=None)
+    attributes: Any = instance_dict(module) if is_module(module) else {}
+    kept = [(hook, f".{key}", False) for key, hook in attributes.items() if key[:1] == "_" and key.endswith("_hook")]
+    run = [attributes.get("forward"), *(hook for hook, _ in hooks_of(module, before=True))] if attributes else []
+    hooks = (*_named_by_attributes(kept), *(hook for function in run for hook in _moves_in(function)))
+    of_accelerators = (hook for hook in hooks if hook.device not in ("", HOST, "meta"))
+    return min(of_accelerators, key=lambda hook: hook.stay, default=None)
 
 
 def goes_as_a_whole(module: object, hooks: Mapping[int, Hook]) -> bool:
     """Return whether a move takes a module along for good: none of the hooks, by id, moves it or is of its parts."""
-    hook, below = hooks.get(id(module)), (each.value for each in stored(module) if each.kind == "module")
-    are_free = (id(each) not in hooks and goes_as_a_whole(each, hooks) for each in below)
+    hook, children = hooks.get(id(module)), (part.value for part in stored(module) if part.kind == "module")
+    are_free = (id(child) not in hooks and goes_as_a_whole(child, hooks) for child in children)
     return not hooks or ((hook is None or hook.stay) and all(are_free))
 
 
-def _kept_by(waiting: list[tuple[Any, str, bool]]) -> Iterator[Hook]:
-    """Yield the devices that hooks keep, or parts of theirs, the nearest first."""
-    for value, code, stay in waiting:
-        own = instance_dict(value)
-        stay = stay or own.get("offload") is False
-        for key, each in (*own.items(), *(("", each) for each in items_of(value))):
-            step = code and key and f"{code}.{key}"  # empty for what is in a container
-            is_number = type(each) is int and key.endswith("device")
-            if device := f"cuda:{each}" if is_number else in_full(device_named_by(each)):
-                yield Hook(device, step, stay)
-            elif may_lead(each) and not is_tensor(each) and not is_module(each) and len(waiting) < _MOST_PARTS:
-                waiting.append((each, step, stay))
+def _named_by_attributes(waiting: list[tuple[Any, str, bool]]) -> Iterator[Hook]:
+    """Yield the devices that attributes of hooks name, or of their parts, the nearest first; `waiting` grows."""
+    for owner, code, stay in waiting:
+        attributes = instance_dict(owner)
+        stay = stay or attributes.get("offload") is False
+        for key, value in (*attributes.items(), *(("", item) for item in items_of(owner))):
+            path = code and key and f"{code}.{key}"  # empty for what is in a container
+            is_number = type(value) is int and key.endswith("device")
+            if device := f"cuda:{value}" if is_number else in_full(device_named_by(value)):
+                yield Hook(device, path, stay)
+            elif may_lead(value) and not is_tensor(value) and not is_module(value) and len(waiting) < _MOST_PARTS:
+                waiting.append((value, path, stay))
 
 
-def _moves_in(value: Any) -> Iterator[Hook]:
-    """Yield where a function moves modules: of such a move nobody keeps the result."""
-    for function in run_by(value):  # of a method, a `partial` or an object with `__call__`
+def _moves_in(hook: Any) -> Iterator[Hook]:
+    """Yield the devices to which a function moves modules: statements as `module.to("cuda")`, which keep no result."""
+    for function in run_by(hook):  # of a method, a `partial` or an object with `__call__`
         code = function.__code__
-        known = dict.fromkeys(code.co_varnames[:1], getattr(value, "__self__", value))
+        variables = dict.fromkeys(code.co_varnames[:1], getattr(hook, "__self__", hook))
         with suppress(ValueError):  # a variable that is not bound yet
-            known |= zip(code.co_freevars, (each.cell_contents for each in function.__closure__ or ()), strict=True)
+            variables |= zip(code.co_freevars, (cell.cell_contents for cell in function.__closure__ or ()), strict=True)
         source = read(code.co_filename)
         for call in calls_in(source.body_of(code) or NO_CODE):
             if is_move(called_name(call)) and alone(source.parent(call)) is call:
-                given = given_trait(call)
-                named = worth(given, Scope(known, function.__globals__)) if given is not None else called_name(call)
-                yield Hook(in_full(device_named_by(named)))
+                node = given_trait(call)
+                device = worth(node, Scope(variables, function.__globals__)) if node is not None else called_name(call)
+                yield Hook(in_full(device_named_by(device)))

@@ -29,7 +29,7 @@ from devtrace.words.catalogue import sentence
 
 
 class AskedAtRest(NamedTuple):
-    """Call that `made` a tensor, the device that it was `given`, and where a module was asked for that."""
+    """Call that `made` a tensor, the device that it was `given`, and the code that asked a module for that device."""
 
     made: SourceNode
     given: ast.expr
@@ -87,10 +87,10 @@ class MismatchCase(Subject):
         origin = find_origin(queries, odd, preferred)
         begins_so = queries.by.is_plain(mismatch.odd_trait)
         named = [row for row in (origin.path if begins_so else (odd, queries.base(odd))) if moment.names(row)]
-        row = named[0] if named else odd
-        roots = {root: list(filter(outlives_the_call, moment.names(root))) for root in named[1:]}
-        lasting = {root: names for root, names in roots.items() if names}
-        return cls(queries, moment, mismatch, row, moment.names(row), origin, lasting)
+        subject = named[0] if named else odd
+        sources = {row: list(filter(outlives_the_call, moment.names(row))) for row in named[1:]}
+        roots = {row: names for row, names in sources.items() if names}
+        return cls(queries, moment, mismatch, subject, moment.names(subject), origin, roots)
 
     @property
     def root_cases(self) -> list[MismatchCase]:
@@ -105,20 +105,20 @@ class MismatchCase(Subject):
 
         Not for one of a module that a line cast away from the expected dtype: its output needs the cast.
         """
-        found = [replace(self, row=row, names=names, roots={}) for row, names in self.roots.items()]
-        return [each for each in found if each.ownership is None or each.ownership.sent_away is None]
+        cases = [replace(self, row=row, names=names, roots={}) for row, names in self.roots.items()]
+        return [case for case in cases if case.ownership is None or case.ownership.sent_away is None]
 
-    def objects_of_method(self, found: SourceNode) -> list[object]:
+    def objects_of_method(self, place: SourceNode) -> list[object]:
         """Return the objects that variables lead to and whose class has this code's method, which may have returned."""
-        method = found.code.site.function.partition(".<locals>.<")[0]  # `<genexpr>` is a part of it
-        name, objects = method.rpartition(".")[0], self.moment.walk.objects
-        return [each for each in objects if name in {full_name_of(kind)[1] for kind in classes_of(type(each))}]
+        method = place.code.site.function.partition(".<locals>.<")[0]  # `<genexpr>` is a part of it
+        kind, objects = method.rpartition(".")[0], self.moment.walk.objects
+        return [value for value in objects if kind in {full_name_of(base)[1] for base in classes_of(type(value))}]
 
     def hooked(self) -> Iterator[tuple[AccessPath, AccessPath, Hook]]:
-        """Yield the names of the odd tensor and its sources, each with a module around it that has a hook."""
+        """Yield `model.head.weight`, `model.head` and its hook: names of the odd tensor and of its sources."""
         for name in (*self.names, *(name for row in self.origin.path for name in self.moment.names(row))):
-            around = ((at, self.moment.hooks.get(id(module))) for at, module in reversed(name.modules()))
-            yield from ((name, name.prefix(at + 1), hook) for at, hook in around if hook is not None)
+            owners = ((index, self.moment.hooks.get(id(module))) for index, module in reversed(name.modules()))
+            yield from ((name, name.prefix(index + 1), hook) for index, hook in owners if hook is not None)
 
     @cached_property
     def ownership(self) -> Ownership | None:
@@ -135,9 +135,9 @@ class MismatchCase(Subject):
         """State from before the module's move that this one was made of (`h = torch.cat([h, new])`), or -1."""
         if self.passing_move is None or self.roots or not self.was_made_in_a_call:
             return NO_TENSOR
-        move = self.passing_move.moves[-1].op
-        made = ((row, self.queries.producer(row)) for row in self.origin.path)
-        return next((row for row, op in made if 0 <= op < move <= self.birth), NO_TENSOR)
+        first_move = self.passing_move.moves[-1].op
+        producers = ((row, self.queries.producer(row)) for row in self.origin.path)
+        return next((row for row, op in producers if 0 <= op < first_move <= self.birth), NO_TENSOR)
 
     @cached_property
     def is_undated(self) -> bool:
@@ -147,7 +147,7 @@ class MismatchCase(Subject):
 
     @property
     def born(self) -> SiteId:
-        """Site of its birth, or -1; where it was registered is none if it may have been made before."""
+        """Site of its birth, or -1; that of its registration is no birth if it may have been made before."""
         return NO_SITE if self._has_no_birth else super().born
 
     @property
@@ -197,8 +197,8 @@ def move_of_its_parameter(case: MismatchCase, name: AccessPath) -> Move | None:
 
     State without a recorded birth may be younger than the move, unless the source tells: a factory's call does not.
     """
-    is_read = not case.queries.evidence.saw_ops and case.queries.certainty(case.row) != "seen"
-    if is_read and (case.birth < 0 or factory_call(case.queries.source_node(case.born)) is not None):
+    is_inferred = not case.queries.evidence.saw_ops and case.queries.certainty(case.row) != "seen"
+    if is_inferred and (case.birth < 0 or factory_call(case.queries.source_node(case.born)) is not None):
         return None
     parameter = next((reference.key for reference in name.references if reference.kind == "state"), None)
     row = case.moment.row(parameter)

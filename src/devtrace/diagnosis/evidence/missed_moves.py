@@ -26,12 +26,12 @@ from devtrace.trace.rows import Move as MoveRow
 
 @dataclass(frozen=True)
 class Ownership:
-    """Outermost module whose `.to()` should move the tensor, and its tensors on the expected device."""
+    """Outermost module whose `.to()` should move the tensor."""
 
     subject: Subject
     names: tuple[AccessPath, ...]  # names of a parameter or buffer; none where only recorded names are left
     module: AccessPath
-    others: tuple[tuple[str, TensorId], ...]  # path and row
+    others: tuple[tuple[str, TensorId], ...]  # its tensors on the expected device: path and row
     is_registered: bool = True  # False for a plain attribute, by its recorded role
 
     @property
@@ -49,8 +49,8 @@ class Ownership:
         if self.is_live:
             pairs = ((move, modules_moved_at(self.subject.queries, move.site)) for move in moves)
             own = set(self._holders)  # a move outside any module's move is of them, too
-            moves = [move for move, moved in pairs if not (own and moved) or not own.isdisjoint(moved)]
-            moves = moves or self._moves_of_former
+            own_moves = [move for move, moved in pairs if not (own and moved) or not own.isdisjoint(moved)]
+            moves = own_moves or self._moves_of_former
         return moves[0] if moves else None
 
     @cached_property
@@ -59,10 +59,10 @@ class Ownership:
         if self.others or self.module is NO_PATH:
             return []
         kind, subject = type(self.module.last.value).__name__, self.subject
-        of_kind = (each for each in subject.queries.trace.moves if each.module.type == kind)
-        moves = _sent_to((each for each in of_kind if each.module.id in self._holders), subject)
-        made, saw_ops = subject.queries.producer(subject.base), subject.queries.evidence.saw_ops
-        made = OpId(made + (made >= 0 and not subject.queries.is_kind("copy")[made]))  # a move's own op copies
+        of_kind = (move for move in subject.queries.trace.moves if move.module.type == kind)
+        moves = _sent_to((move for move in of_kind if move.module.id in self._holders), subject)
+        producer, saw_ops = subject.queries.producer(subject.base), subject.queries.evidence.saw_ops
+        made = producer + (producer >= 0 and not subject.queries.is_kind("copy")[producer])  # a move's own op copies
         return [move for move in moves if made > move.op or (not saw_ops and subject.birth < 0)]
 
     @property
@@ -81,9 +81,9 @@ class Ownership:
     def _was_attached_after(self, move: Move) -> bool:
         """Return whether a module that holds the tensor became part of the moved one only after the move."""
         table, moved = self.subject.queries.trace.modules, modules_moved_at(self.subject.queries, move.site)
-        top = next((depth for depth, module in enumerate(self._holders) if module in moved), 0)
-        below = (module for module in self._holders[:top] if table.number("site", module) >= 0)
-        return any(table.number("op", module) > moved[self._holders[top]] for module in below)
+        depth = next((depth for depth, module in enumerate(self._holders) if module in moved), 0)
+        parts = (module for module in self._holders[:depth] if table.number("site", module) >= 0)
+        return any(table.number("op", module) > moved[self._holders[depth]] for module in parts)
 
     @cached_property
     def _holders(self) -> list[ModuleId]:
@@ -96,7 +96,7 @@ class Ownership:
         if move is None or not self.is_live or not modules_moved_at(queries, move.site):
             return False
         moves = ((path, move_of(queries, row)) for path, row in self.others)
-        return len({path.split(".")[0] for path, each in moves if each is not None and each.site == move.site}) > 1
+        return len({path.split(".")[0] for path, last in moves if last is not None and last.site == move.site}) > 1
 
     @cached_property
     def sent_away(self) -> Move | None:
@@ -117,13 +117,13 @@ def find_ownership(subject: Subject) -> Ownership | None:
     """
     owners = list[Ownership]()
     for name in subject.names:
-        outermost = [(at, module) for at, module in name.modules() if name.registered_from(at)][:1]
-        for at, module in outermost if name.last.kind in ("parameter", "buffer") else ():
-            owners.append(Ownership(subject, (name,), name.prefix(at + 1), expected_tensors(subject, module)))
+        outermost = [(index, module) for index, module in name.modules() if name.registered_from(index)][:1]
+        for index, module in outermost if name.last.kind in ("parameter", "buffer") else ():
+            owners.append(Ownership(subject, (name,), name.prefix(index + 1), expected_tensors(subject, module)))
     if not owners:
         return None if subject.moment.frames or subject.names else _recorded_ownership(subject)
-    first = next((each for each in owners if each.others), owners[0])
-    return replace(first, names=(*first.names, *(name for each in owners for name in each.names if each is not first)))
+    best = next((owner for owner in owners if owner.others), owners[0])
+    return replace(best, names=(*best.names, *(name for owner in owners for name in owner.names if owner is not best)))
 
 
 def _recorded_ownership(subject: Subject) -> Ownership | None:
@@ -133,8 +133,8 @@ def _recorded_ownership(subject: Subject) -> Ownership | None:
     if role not in ("parameter", "buffer", "attribute"):
         return None
     root = str(tensors.raw("name", subject.base)).split(".")[0]
-    below = modules.tensors(subject.queries, below=root)
-    others = tuple((path, row) for path, row in below if subject.is_expected(row))
+    of_root = modules.tensors(subject.queries, below=root)
+    others = tuple((path, row) for path, row in of_root if subject.is_expected(row))
     return Ownership(subject, (), NO_PATH, others, is_registered=role != "attribute")
 
 
@@ -164,25 +164,25 @@ def find_passing_move(subject: Subject, names: Iterable[AccessPath]) -> PassingM
 def _moves_of_unused(subject: Subject, module: AccessPath) -> list[Move]:
     """Return the moves to the expected device of a module without tensors in the trace."""
     kind = type(module.last.value).__name__
-    moves = [move for move in subject.queries.trace.moves if move.module.type == kind]
-    is_alone = len({move.module.id for move in moves}) == 1
-    found = [move for move in moves if is_alone or move.module.path == module.text]
+    of_kind = [move for move in subject.queries.trace.moves if move.module.type == kind]
+    is_the_only_one = len({move.module.id for move in of_kind}) == 1
+    moves = [move for move in of_kind if is_the_only_one or move.module.path == module.text]
     if next(registered(module.last.value), None) is not None:
-        last = max(found, key=lambda move: move.op, default=None)
-        before = [last] if last is not None and last.op < 0 else []  # the recording
-        return _sent_to(before, subject)
-    sent = _sent_to((move for move in found if not move.tensors), subject)
+        last = max(moves, key=lambda move: move.op, default=None)
+        before_the_recording = [last] if last is not None and last.op < 0 else []
+        return _sent_to(before_the_recording, subject)
+    to_the_device = _sent_to((move for move in moves if not move.tensors), subject)
     site = subject.queries.site(subject.born)
     is_of_a_constructor = site is not None and site.function.endswith("__init__")
     if is_of_a_constructor and not subject.queries.evidence.saw_ops:  # it ends before its module can be moved
-        sent = [replace(move, op=max(move.op, OpId(subject.birth + 1))) for move in sent]
-    return [move for move in sent if subject.birth < move.op <= subject.op or subject.birth == move.op == -1]
+        to_the_device = [replace(move, op=max(move.op, OpId(subject.birth + 1))) for move in to_the_device]
+    return [move for move in to_the_device if subject.birth < move.op <= subject.op or subject.birth == move.op == -1]
 
 
 def _sent_to(moves: Iterable[MoveRow], subject: Subject) -> list[Move]:
     """Return the moves of modules to the expected device as moves of a tensor that they missed, the last one first."""
-    sent = (move for move in moves if move.device is not None and str(move.device) == subject.expected_trait)
-    sites = ((move.op, move.site.id if move.site is not None else NO_SITE) for move in sent)
+    fitting = (move for move in moves if move.device is not None and str(move.device) == subject.expected_trait)
+    sites = ((move.op, move.site.id if move.site is not None else NO_SITE) for move in fitting)
     return sorted((Move(op, site, subject.row, subject.row) for op, site in sites), key=lambda move: -move.op)
 
 
@@ -204,10 +204,7 @@ def _when_it_failed(subject: Subject, row: TensorId | None) -> TensorId | None:
 
 
 def moves_of_lineage(subject: Subject, first: int = 0) -> Iterator[Move]:
-    """Yield the moves to the expected device of a tensor, its views, and its originals.
-
-    `first`: the first of these that counts, 0 for the tensor itself.
-    """
+    """Yield the moves of a tensor, its views and its originals to the expected device; with `first=1` not its own."""
     bases = {subject.queries.base(row) for row in lineage(subject.queries, subject.row)[first:]}
     return moves_from(subject.queries, bases, subject.expected_trait, subject.op)
 
@@ -215,8 +212,8 @@ def moves_of_lineage(subject: Subject, first: int = 0) -> Iterator[Move]:
 def move_of_the_original(subject: Subject) -> Move | None:
     """Return the first move, after the tensor was made, of the parameter or buffer that it is a copy of."""
     for move in moves_of_lineage(subject, 1):
-        is_owned = subject.queries.is_of_a_module(move.result) or subject.moment.is_registered(move.result)
-        if move.op > subject.birth and is_owned:
+        is_of_a_module = subject.queries.is_of_a_module(move.result) or subject.moment.is_registered(move.result)
+        if move.op > subject.birth and is_of_a_module:
             return move
     return None
 
@@ -231,15 +228,15 @@ def move_of_a_neighbour(subject: Subject) -> Move | None:
         move = move_of(subject.queries, row) if row is not None and subject.is_expected(row) else None
         if move is None or move.op <= subject.birth or not (has_owner or move.op >= 0):
             continue
-        made = subject.queries.op_node(move.op)
-        if subject.queries.is_of_a_module(move.result) or factory_call(made) is made.node:
+        mover = subject.queries.op_node(move.op)
+        if subject.queries.is_of_a_module(move.result) or factory_call(mover) is mover.node:
             continue  # a layer was moved, whose result this is; or nothing was: `torch.tensor(0.0, device=d)`
-        return move if not _is_of_each_round(subject, move) and not _may_be_younger(subject, move) else None
+        return move if not _is_moved_more_often(subject, move) and not _may_be_younger(subject, move) else None
     return None
 
 
 def _was_there_before(subject: Subject, name: AccessPath) -> bool:
-    """Return whether a named value is older than the arguments of its function; a default is, too."""
+    """Return whether a name's value is older than the call of its function: a global, a closure's, a default."""
     if name.last.kind in ("closure", "global"):
         return True
     frame = subject.moment.frames[name.frame] if len(name.references) == 1 and name.frame >= 0 else None
@@ -247,38 +244,35 @@ def _was_there_before(subject: Subject, name: AccessPath) -> bool:
 
 
 def _may_be_younger(subject: Subject, move: Move) -> bool:
-    """Return whether a variable of unseen birth may be younger than a move: assigned in a call after it."""
+    """Return whether a variable of unseen birth may be younger than a move: assigned below it, or in a deeper call."""
     site, is_seen = subject.queries.site(move.site), subject.queries.certainty(subject.row) == "seen"
-    moved_in = subject.moment.frame_of(site) if subject.birth < 0 or not is_seen else -1
-    if site is None or moved_in < 0:
+    moving_frame = subject.moment.frame_of(site) if subject.birth < 0 or not is_seen else -1
+    if site is None or moving_frame < 0:
         return False
-    bound = filter(None, map(subject.binding_of, subject.names))
-    lines = ((moved_in - frame.number, frame.source.span(statement).line) for frame, statement in bound)
-    return any(deeper > 0 or (deeper == 0 and line > site.line) for deeper, line in lines)
+    bindings = filter(None, map(subject.binding_of, subject.names))
+    places = ((moving_frame - frame.number, frame.source.span(statement).line) for frame, statement in bindings)
+    return any(calls_deeper > 0 or (calls_deeper == 0 and line > site.line) for calls_deeper, line in places)
 
 
-def _is_of_each_round(subject: Subject, move: Move) -> bool:
-    """Return whether a loop moves its batch, and a line above the loop gave the tensor's variable its value."""
-    moved = subject.queries.source_node(move.site)
+def _is_moved_more_often(subject: Subject, move: Move) -> bool:
+    """Return whether a batch moves in each round of a loop, and the tensor's variable is assigned above the loop."""
+    moving_line = subject.queries.source_node(move.site)
     for frame, statement in filter(None, map(subject.binding_of, subject.names)):
-        if moved.source is frame.source and moved.function is frame.function:
-            return any(each not in loops_around(frame.source, statement) for each in moved.loops)
+        if moving_line.source is frame.source and moving_line.function is frame.function:
+            return any(loop not in loops_around(frame.source, statement) for loop in moving_line.loops)
     return False
 
 
 def dropped_results(subject: Subject) -> Iterator[tuple[AccessPath, FailingFrame, ast.stmt]]:
-    """Yield the statements above the failing line that moved an object with the tensor, and kept nothing.
-
-    `batch.to(device)`, where `to` makes a new batch. Each with the tensor's name, and the frame that ran it.
-    """
+    """Yield `batch.x`, its frame and statement for `batch.to(device)` above the failing line that keeps no result."""
     for name in subject.names:
         root, frame = name.references[0], subject.frame_of(name)
         if len(name.references) < 2 or kinds.is_module(root.value):
             continue
-        bound = frame.bindings(root.text)
-        first = frame.source.span(bound[-1]).end_line if bound else 0
+        bindings = frame.bindings(root.text)
+        binding_end = frame.source.span(bindings[-1]).end_line if bindings else 0
         for statement in frame.statements():
-            if not first < frame.source.span(statement).line < frame.line:
+            if not binding_end < frame.source.span(statement).line < frame.line:
                 continue
             call = match_code("$x.$move(...)", alone(statement))
             if call and call["move"] in subject.queries.move_methods and variable(call["x"]) == root.text:

@@ -16,21 +16,21 @@ from devtrace.trace.rows import Move
 def named(queries: TraceQueries, path: str) -> ModuleId:
     """Return the module of a path, the last of several that had it one after the other; -1 for none."""
     modules = queries.trace.modules
-    found = (row for row in reversed(range(len(modules))) if path and modules.raw("path", row) == path)
-    return ModuleId(next(found, NO_MODULE))
+    ids = (id for id in reversed(range(len(modules))) if path and modules.raw("path", id) == path)
+    return ModuleId(next(ids, NO_MODULE))
 
 
 def around(queries: TraceQueries, module: ModuleId) -> list[ModuleId]:
     """Return a module and those around it, outermost last: of `model.head` also `model`; none for -1."""
-    found = list[ModuleId]()
+    modules = list[ModuleId]()
     while module >= 0:
-        found.append(module)
+        modules.append(module)
         module = ModuleId(queries.trace.modules.number("parent", module))
-    return found
+    return modules
 
 
 def moves(queries: TraceQueries, module: ModuleId) -> list[Move]:
-    """Return the `.to()` and its kin of a module that ran, or of one around it, the last one first."""
+    """Return the calls of `.to()` and its kin on a module, or on one around it, the last one first."""
     movable = around(queries, module)
     return [move for move in reversed(queries.trace.moves) if move.module.id in movable]
 
@@ -40,7 +40,7 @@ def tensors(queries: TraceQueries, *roles: str, below: str = "") -> list[tuple[s
 
     One that moved is there once for each device, in order. `below` is the path of a module around them.
     """
-    ids = {queries.strings.get(role, -2) for role in roles or ("parameter", "buffer", "attribute")}
-    rows = (TensorId(row) for row, role in enumerate(queries.trace.tensors.ints("role").tolist()) if role in ids)
+    wanted = {queries.strings.get(role, -2) for role in roles or ("parameter", "buffer", "attribute")}
+    rows = (TensorId(row) for row, role in enumerate(queries.trace.tensors.ints("role").tolist()) if role in wanted)
     named = ((str(queries.trace.tensors.raw("name", row)), row) for row in rows)
     return [(name, row) for name, row in named if f"{name}.".startswith(f"{below}." if below else "")]

@@ -36,21 +36,21 @@ def move_of(queries: TraceQueries, row: TensorId) -> Move | None:
 
 def moves_of(queries: TraceQueries, rows: Iterable[TensorId]) -> list[Move]:
     """Return the copies that brought tensors to their device, the last one first."""
-    found = [move for row in rows if (move := move_of(queries, row)) is not None]
-    return sorted(found, key=lambda move: -move.op)
+    moves = [move for row in rows if (move := move_of(queries, row)) is not None]
+    return sorted(moves, key=lambda move: -move.op)
 
 
 def moves_from(queries: TraceQueries, bases: set[TensorId], expected_trait: str, before: OpId) -> Iterator[Move]:
     """Yield the copies to a device, before an op, of the given tensors or of views of them."""
-    sources, made = queries.trace.tensors.ints("source"), queries.trace.tensors.ints("producer")
-    copied = (sources >= 0) & (made < before) & np.isin(queries.bases[sources], list(bases))
-    for row in map(TensorId, np.flatnonzero(copied).tolist()):
+    sources, producers = queries.trace.tensors.ints("source"), queries.trace.tensors.ints("producer")
+    is_copy = (sources >= 0) & (producers < before) & np.isin(queries.bases[sources], list(bases))
+    for row in map(TensorId, np.flatnonzero(is_copy).tolist()):
         if queries.trait(row) == expected_trait and crossed(queries, row):
             yield Move(queries.producer(row), queries.born(row), queries.source(row), row)
 
 
 def name_of(queries: TraceQueries, base: TensorId) -> str:
-    """Return the recorder's name of a tensor, or of a view of it: `self.table = torch.tensor(rows).unsqueeze(0)`."""
+    """Return the recorder's name of a tensor, else of a view: `self.table = torch.tensor(rows).unsqueeze(0)`."""
     rows = [base, *np.flatnonzero(queries.bases == base).tolist()]
     return next(filter(None, (str(queries.trace.tensors.raw("name", row)) for row in rows)), "")
 
@@ -61,7 +61,7 @@ def holders(queries: TraceQueries, base: TensorId) -> list[ModuleId]:
 
 
 def modules_moved_at(queries: TraceQueries, site: SiteId) -> dict[ModuleId, OpId]:
-    """Return the modules that a line moved, each with the op of its last move."""
+    """Return the modules that a line moved, with the ops of their last moves."""
     moves = queries.trace.moves
     rows = np.flatnonzero(moves.ints("site") == site).tolist()
     return {ModuleId(moves.number("module", row)): OpId(moves.number("op", row)) for row in rows}

@@ -42,7 +42,7 @@ FROM_DATA: Final = ("lift_fresh", "set_")
 
 @dataclass(frozen=True)
 class Origin:
-    """Arrival of a tensor on its device: `row` arrived there, and `path` leads to it from the odd tensor."""
+    """Arrival of a tensor on its device: `op` brought `row` there; `path` leads from the odd tensor back to `row`."""
 
     arrival: Arrival
     row: TensorId
@@ -54,16 +54,17 @@ def find_origin(queries: TraceQueries, row: TensorId, preferred_parents: frozens
     """Follow a tensor back on its own device; through computation by a preferred parent, else by the largest one."""
     path = [row]
     while len(path) < MOST:
-        leader_row = followed(queries, queries.producer(path[-1]))  # of `t` in `torch.zeros(n, device=t.device)`
-        made_from = [leader_row] if leader_row >= 0 else queries.made_from(path[-1])
+        tensor, op = path[-1], queries.producer(path[-1])
+        leader_row = followed(queries, op)  # of `t` in `torch.zeros(n, device=t.device)`
+        made_from = [leader_row] if leader_row >= 0 else queries.made_from(tensor)
         parents = [parent for parent in made_from if parent not in path]
-        arrival = _arrival(queries, path[-1], parents)
+        arrival = _arrival(queries, tensor, parents)
         if arrival is not None:
-            return Origin(arrival, path[-1], queries.producer(path[-1]), tuple(path))
-        beside = [parent for parent in parents if _is_alike(queries, parent, path[-1])]
-        if queries.op_name(queries.producer(path[-1])).startswith(queries.by.led_by_first) and parents[0] in beside:
-            beside = parents[:1]  # `x[index]` has the device of `x`, however large `index` is
-        path.append(max(beside, key=lambda parent: (parent in preferred_parents, *_weight(queries, parent))))
+            return Origin(arrival, tensor, op, tuple(path))
+        alike = [parent for parent in parents if _is_alike(queries, parent, tensor)]
+        if queries.op_name(op).startswith(queries.by.led_by_first) and parents[0] in alike:
+            alike = parents[:1]  # `x[index]` has the device of `x`, however large `index` is
+        path.append(max(alike, key=lambda parent: (parent in preferred_parents, *_weight(queries, parent))))
     return Origin("given", path[-1], queries.producer(path[-1]), tuple(path))
 
 
@@ -71,13 +72,13 @@ def _arrival(queries: TraceQueries, row: TensorId, parents: list[TensorId]) -> A
     """Return how a tensor came to its device; None if it was computed there from one of its parents."""
     op = queries.producer(row)
     if op >= 0 and crossed(queries, row):
-        made = queries.op_node(op)  # `torch.tensor(rows)` makes it on the CPU, and copies it to a default device
-        is_default = factory_call(made) is made.node and trait_argument(made, queries.by) is None
+        maker = queries.op_node(op)  # `torch.tensor(rows)` makes it on the CPU, and copies it to a default device
+        is_default = factory_call(maker) is maker.node and trait_argument(maker, queries.by) is None
         return "made" if is_default else "copied"
-    is_led = op >= 0 and bool(parents) and not queries.inputs(op)
+    is_led = op >= 0 and bool(parents) and not queries.inputs(op)  # by `t` of `torch.zeros(n, device=t.device)`
     is_like = is_led or (op >= 0 and bool(queries.inputs(op)) and any(part in queries.op_name(op) for part in _LIKE))
     if op >= 0 and queries.kind(op) == "create" and not is_like:
-        return _made_by(queries, op)
+        return _arrival_by_factory(queries, op)
     if not parents:
         return "given"
     return None if any(_is_alike(queries, parent, row) for parent in parents) else queries.by.elsewhere
@@ -90,23 +91,23 @@ def _is_alike(queries: TraceQueries, one: TensorId, other: TensorId) -> bool:
 def _weight(queries: TraceQueries, row: TensorId) -> tuple[bool, bool, int]:
     """Return the rank of an input as the preferred parent: a layer first, then the largest."""
     tensors = queries.trace.tensors
-    stays = queries.by.heeds_weights and tensors.raw("role", row) == "parameter"
-    return stays, bool(queries.dims[row] > 0), tensors.number("bytes", row)
+    is_weight = queries.by.heeds_weights and tensors.raw("role", row) == "parameter"
+    return is_weight, bool(queries.dims[row] > 0), tensors.number("bytes", row)
 
 
-def _made_by(queries: TraceQueries, op: OpId) -> Arrival:
-    found = queries.op_node(op)
+def _arrival_by_factory(queries: TraceQueries, op: OpId) -> Arrival:
+    node = queries.op_node(op)
     is_from_data = any(part in queries.op_name(op) for part in FROM_DATA)
-    if is_from_data and factory_call(found) is None:
+    if is_from_data and factory_call(node) is None:
         return "given"
-    if _follows_what_its_function_made(found, queries.by):
+    if _follows_what_its_function_made(node, queries.by):
         return "given"
-    return "made-there" if trait_argument(found, queries.by) is not None else "made"
+    return "made-there" if trait_argument(node, queries.by) is not None else "made"
 
 
-def factory_call(found: SourceNode) -> ast.Call | None:
+def factory_call(place: SourceNode) -> ast.Call | None:
     """Return the call of a torch factory: `torch.zeros(n)`, or the one inside `torch.ones(n, n).triu(1)`."""
-    return next((call for call in only(ast.Call, chain(found.node)) if called_name(call) in MAKES), None)
+    return next((call for call in only(ast.Call, chain(place.node)) if called_name(call) in MAKES), None)
 
 
 def was_materialized(queries: TraceQueries, row: TensorId) -> bool:
@@ -114,24 +115,24 @@ def was_materialized(queries: TraceQueries, row: TensorId) -> bool:
     op = queries.producer(queries.base(row))
     if queries.module(op) < 0 or "empty" not in queries.op_name(op):
         return False
-    found = queries.op_node(op)
-    return found is not NOWHERE and factory_call(found) is None
+    place = queries.op_node(op)
+    return place is not NOWHERE and factory_call(place) is None
 
 
 def is_factory_without(by: Trait, call: ast.Call, source: Source) -> bool:
-    """Return whether a call is of a factory as `torch.zeros(n)` is, without a device= or dtype=."""
+    """Return whether a call is `torch.zeros(n)` or of another factory of torch, without a device= (or dtype=)."""
     module, _, name = full_name(call.func, source).rpartition(".")
     return module == "torch" and name in MAKES and {None, by.name}.isdisjoint(word.arg for word in call.keywords)
 
 
 def is_of_an_array(queries: TraceQueries, origin: Origin) -> bool:
     """Return whether a tensor shares an array's memory or took its dtype; Python's numbers take the default dtype."""
-    found = queries.source_node(queries.born(origin.row))
+    statement = queries.source_node(queries.born(origin.row)).statement
     if origin.op < 0 or origin.arrival not in ("given", "made"):
         return False
-    calls = [each for each in calls_in(found.statement) if keyword(each, "dtype") is None]
-    takes_over = queries.trait(origin.row) == "float64" and any(called_name(each) in FROM_ARRAYS for each in calls)
-    return takes_over or not called_names(found.statement).isdisjoint(MAKES_ON_HOST)
+    calls = [call for call in calls_in(statement) if keyword(call, "dtype") is None]
+    takes_dtype = queries.trait(origin.row) == "float64" and any(called_name(call) in FROM_ARRAYS for call in calls)
+    return takes_dtype or not called_names(statement).isdisjoint(MAKES_ON_HOST)
 
 
 def is_like_data(queries: TraceQueries, origin: Origin) -> bool:
@@ -140,13 +141,13 @@ def is_like_data(queries: TraceQueries, origin: Origin) -> bool:
     return not called.isdisjoint(LIKE_DATA) and queries.module(origin.op) < 0
 
 
-def trait_argument(found: SourceNode, by: Trait) -> ast.expr | None:
-    """Return the `device=` or `dtype=` of the factory's call, or the device of a move behind it, if it is not None."""
-    given = keyword(factory_call(found), by.name)
-    if given is None:
-        behind = given_trait(_move_behind(found))
-        return behind if behind is not None and by.is_word(behind) else None
-    return given if match_code("None", given) is None else None
+def trait_argument(place: SourceNode, by: Trait) -> ast.expr | None:
+    """Return `d` of `torch.zeros(n, device=d)`, or of `torch.zeros(n).to(d)`; nothing for `device=None`."""
+    argument = keyword(factory_call(place), by.name)
+    if argument is None:
+        moved_to = given_trait(_move_behind(place))
+        return moved_to if moved_to is not None and by.is_word(moved_to) else None
+    return argument if match_code("None", argument) is None else None
 
 
 def device_given(made: SourceNode, by: Trait) -> ast.expr | None:
@@ -154,41 +155,38 @@ def device_given(made: SourceNode, by: Trait) -> ast.expr | None:
     return trait_argument(made, by) or next(filter(None, map(given_trait, calls_in(made.node))), None)
 
 
-def _move_behind(found: SourceNode) -> ast.Call | None:
+def _move_behind(place: SourceNode) -> ast.Call | None:
     """Return `torch.zeros(n).to(self.device)`, a move right behind a factory that copies nothing on the same device."""
-    match [*found.source.ancestors(factory_call(found))]:
+    match [*place.source.ancestors(factory_call(place))]:
         case [call, _, ast.Call(func=ast.Attribute(value=inner)) as move, *_] if inner is call:
             return move if is_move(called_name(move)) else None
     return None
 
 
-def _follows_what_its_function_made(found: SourceNode, by: Trait) -> bool:
+def _follows_what_its_function_made(place: SourceNode, by: Trait) -> bool:
     """Return whether the device is `x.device` of a tensor that the same function made without `device=`."""
-    followed = match_code(f"$x.{by.name}", trait_argument(found, by))
-    function = found.source.function(found.node)
-    if followed is None or function is None:
+    match = match_code(f"$x.{by.name}", trait_argument(place, by))
+    function = place.source.function(place.node)
+    if match is None or function is None:
         return False
     assignments = nodes_of(ast.Assign, function)
-    made = [node.value for node in assignments if any(same_code(target, followed["x"]) for target in node.targets)]
-    calls = [each for each in only(ast.Call, made) if is_factory_without(by, each, found.source)]
-    return bool(made) and calls == made
+    values = [node.value for node in assignments if any(same_code(target, match["x"]) for target in node.targets)]
+    factories = [call for call in only(ast.Call, values) if is_factory_without(by, call, place.source)]
+    return bool(values) and factories == values
 
 
 def leader(queries: TraceQueries, site: SiteId) -> str:
-    """Return the path to the tensor whose device a factory asks for: `t` of `torch.arange(n, device=t.device)`.
-
-    Or to which its result is moved: `torch.arange(n).to(t)`. Empty for none.
-    """
-    found = queries.source_node(site)
-    return _leader(found.source, found, queries.by)
+    """Return `t` for `torch.arange(n, device=t.device)` and `torch.arange(n).to(t)`; empty if no tensor leads."""
+    place = queries.source_node(site)
+    return _leader(place.source, place, queries.by)
 
 
 @kept_with_source
-def _leader(source: Source, found: SourceNode, by: Trait) -> str:
-    moved = match_code("$made.$move($x)", _move_behind(found))
-    asked = match_code(f"$x.{by.name}", trait_argument(found, by)) or moved
-    path = path_of(asked["x"]) if asked is not None else ""
-    return path if path != own_name(source, found.node) else ""
+def _leader(source: Source, place: SourceNode, by: Trait) -> str:
+    move = match_code("$made.$move($x)", _move_behind(place))
+    match = match_code(f"$x.{by.name}", trait_argument(place, by)) or move
+    path = path_of(match["x"]) if match is not None else ""
+    return path if path != own_name(source, place.node) else ""  # `self.device` is of an object, not of a tensor
 
 
 def followed(queries: TraceQueries, op: OpId) -> TensorId:
@@ -200,43 +198,43 @@ def followed(queries: TraceQueries, op: OpId) -> TensorId:
     path = leader(queries, queries.op_site(op)) if is_factory else ""
     if not path:
         return NO_TENSOR
-    made, function = queries.trait(queries.outputs(op)[0]), queries.op_node(op).function
-    for near, taken in near_ops(queries, op, op + _NEAR):
-        for at in _places(taken.source, taken.node, path, function):
-            row = next(iter(queries.inputs(near)[at : at + 1]), NO_TENSOR)
-            if row >= 0 and queries.trait(row) == made:
+    trait, function = queries.trait(queries.outputs(op)[0]), queries.op_node(op).function
+    for near_op, place in near_ops(queries, op, op + _NEAR):
+        for index in _input_indexes(place.source, place.node, path, function):
+            row = next(iter(queries.inputs(near_op)[index : index + 1]), NO_TENSOR)
+            if row >= 0 and queries.trait(row) == trait:
                 return row
     return NO_TENSOR
 
 
 @kept_with_source
-def _places(source: Source, node: ast.AST, path: str, function: FunctionNode | None) -> list[int]:
-    """Return at which places an op takes a path, if it is of a function."""
+def _input_indexes(source: Source, node: ast.AST, path: str, function: FunctionNode | None) -> list[int]:
+    """Return `[1]` for `t` of `torch.outer(x, t)`, if that is code of the function: an op's inputs by that path."""
     paths = taken_by(source, node) if source.function(node) is function else []
-    return [at for at, given in enumerate(paths) if given == path]
+    return [index for index, other in enumerate(paths) if other == path]
 
 
 def near_ops(queries: TraceQueries, op: OpId, end: int) -> Iterator[tuple[OpId, SourceNode]]:
     """Yield the ops around one in its thread, each with its code: from it on up to an end, then those before."""
     sites, threads = queries.trace.ops.ints("site"), queries.trace.ops.ints("thread")
     for near in itertools.chain(range(op, min(end, len(sites))), range(op - 1, max(op - _NEAR, -1), -1)):
-        found = queries.source_node(SiteId(int(sites[near]))) if threads[near] == threads[op] else NOWHERE
-        if found is not NOWHERE:
-            yield OpId(near), found
+        place = queries.source_node(SiteId(int(sites[near]))) if threads[near] == threads[op] else NOWHERE
+        if place is not NOWHERE:
+            yield OpId(near), place
 
 
 @kept_with_source
 def taken_by(source: Source, node: ast.AST) -> list[str]:
     """Return the paths to an op's first inputs: `x` of `x.sum(0)`, both of `torch.outer(x, y)` and `x * y`.
 
-    An operand without a path, as a call, is an empty one.
+    The path is empty for an operand that has none, as a call.
     """
-    given = [each for each in operands(node) if not is_literal(each)]
+    taken = [operand for operand in operands(node) if not is_literal(operand)]
     match node:
         case ast.Call(func=function, args=arguments):
             is_torchs = full_name(function, source).rpartition(".")[0] == "torch"
-            given = arguments if is_torchs else [*filter(None, [owner_of(node)])]
-    return [*map(path_of, given)]
+            taken = arguments if is_torchs else [*filter(None, [owner_of(node)])]
+    return [*map(path_of, taken)]
 
 
 def lineage(queries: TraceQueries, row: TensorId) -> list[TensorId]:
@@ -246,7 +244,7 @@ def lineage(queries: TraceQueries, row: TensorId) -> list[TensorId]:
         op = queries.producer(rows[-1])
         like = queries.inputs(op)[:1] if op >= 0 and queries.kind(op) == "create" else []
         parents = queries.made_from(rows[-1]) if queries.source(rows[-1]) >= 0 else like  # a source: of a copy or view
-        alike = [each for each in parents if each not in rows and queries.trait(each) == queries.trait(row)]
+        alike = [parent for parent in parents if parent not in rows and queries.trait(parent) == queries.trait(row)]
         if not alike:
             break
         rows.append(alike[0])

@@ -14,7 +14,7 @@ from devtrace.trace.ids import OpId, SiteId, TensorId
 
 @dataclass
 class Subject:
-    """A tensor of the mismatch's odd device, with the names that lead to it, best first."""
+    """A tensor on the mismatch's odd device, or of its odd dtype, with the names that lead to it, best first."""
 
     queries: TraceQueries
     moment: FailingMoment
@@ -45,7 +45,7 @@ class Subject:
 
     @property
     def begins_so(self) -> bool:
-        """True if tensors are odd until something moves them: those on the CPU; of a dtype those of any."""
+        """True if tensors are odd until something moves them: on the CPU, or of any dtype."""
         return self.queries.by.is_plain(self.odd_trait)
 
     @property
@@ -55,7 +55,7 @@ class Subject:
 
     @property
     def born(self) -> SiteId:
-        """Site of its birth, or -1; a copy to another device is none of a dtype, which it leaves as it was."""
+        """Site of its birth, or -1; for a dtype the site before copies to other devices, which keep the dtype."""
         row, source, device = self.base, self.queries.source, self.queries.device
         while row > source(row) >= 0 and device(row) != device(source(row)) and not crossed(self.queries, row):
             row = self.queries.base(source(row))
@@ -68,7 +68,7 @@ class Subject:
 
     @property
     def was_made_in_a_call(self) -> bool:
-        """True if a module at work made it, as a cache is made."""
+        """True if a module made it while it was called, as it makes a cache."""
         return self.queries.module(self.birth) >= 0
 
     def was_made_after(self, op: OpId) -> bool:
@@ -76,17 +76,17 @@ class Subject:
         return self.birth > op and self.queries.certainty(self.row) == "seen"
 
     def frame_of(self, name: AccessPath) -> FailingFrame:
-        """Return the frame of the user's whose variable an access path starts from."""
+        """Return the frame of the user's code with the variable that an access path starts from."""
         return FailingFrame.of(self.moment, name.frame, self.expected_trait)
 
     def binding_of(self, name: AccessPath, *, unmoved: bool = False) -> tuple[FailingFrame, ast.stmt] | None:
-        """Return the last assignment of that variable, with its frame; `unmoved`: before `x = x.to(device)`."""
+        """Return the frame of a name's variable, and its last assignment there; `unmoved`: no `x = x.to(device)`."""
         frame = self.frame_of(name)
-        bound = frame.bindings(name.references[0].text, unmoved)
-        return (frame, bound[-1]) if bound else None
+        assignments = frame.bindings(name.references[0].text, unmoved)
+        return (frame, assignments[-1]) if assignments else None
 
     def odd_row(self, value: object) -> TensorId | None:
-        """Return the row of a live tensor that is on the odd device; None for anything else."""
+        """Return the row of a value that is a tensor on the odd device; None for anything else."""
         row = self.moment.row(value)
         return row if row is not None and self.queries.trait(row) == self.odd_trait else None
 

@@ -57,42 +57,42 @@ def elsewhere(
     off = [not matches(tensor._device, expected) for tensor in walk.tensors]
     whole = _modules_wholly_off(paths, off)
     found = zip(paths, walk.tensors, off, strict=True)
-    wrong = [(path, each) for path, each, is_off in found if is_off and not (path.is_step_count and not each._shape)]
+    wrong = [(path, item) for path, item, is_off in found if is_off and not (path.is_step_count and not item._shape)]
     return tuple(
         Elsewhere(
             name=path.text,
-            device=each._device,
-            shape=each._shape,
-            dtype=each._dtype,
+            device=tensor._device,
+            shape=tensor._shape,
+            dtype=tensor._dtype,
             fix=_fix(path, expected, whole),
-            born=born(freezer.live[id(each)]),
+            born=born(freezer.live[id(tensor)]),
         )
-        for path, each in wrong
+        for path, tensor in wrong
     )
 
 
 def _registering_modules(path: AccessPath) -> list[str]:
     """Return the modules whose `.to()` reaches a tensor, outermost first."""
-    parts = (path.prefix(index + 1) for index, _ in path.modules() if path.registered_from(index))
-    return [part.code or part.text for part in parts]
+    modules = (path.prefix(index + 1) for index, _ in path.modules() if path.registered_from(index))
+    return [module.code or module.text for module in modules]
 
 
 def _modules_wholly_off(paths: Sequence[AccessPath], off: Sequence[bool]) -> set[str]:
     """Return the modules with all parameters and buffers elsewhere: one `.to()` moves such a module."""
-    total: Counter[str] = Counter()
-    wrong: Counter[str] = Counter()
+    tensors_of: Counter[str] = Counter()
+    off_tensors_of: Counter[str] = Counter()
     for path, is_off in zip(paths, off, strict=True):
         modules = _registering_modules(path)
-        total.update(modules)
-        wrong.update(modules if is_off else ())
-    return {name for name in total if wrong[name] == total[name]}
+        tensors_of.update(modules)
+        off_tensors_of.update(modules if is_off else ())
+    return {name for name in tensors_of if off_tensors_of[name] == tensors_of[name]}
 
 
 def _fix(path: AccessPath, expected: str, whole: set[str]) -> str:
     modules = _registering_modules(path)
     if modules:
-        top = next((name for name in modules if name in whole), modules[-1])
-        return f'{top}.to("{expected}")'
+        movable = next((name for name in modules if name in whole), modules[-1])
+        return f'{movable}.to("{expected}")'
     if kinds.is_module(path.last.owner):
         attribute = path.text.rpartition(".")[2]
         return sentence("elsewhere.register", attribute=attribute)

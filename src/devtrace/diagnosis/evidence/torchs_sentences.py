@@ -61,7 +61,7 @@ ABOUT_DEVICES: Final = re.compile(
     )),
     re.IGNORECASE | re.MULTILINE,
 )  # fmt: skip
-_REFUSED: Final = re.compile(
+_REFUSED_GRADIENT: Final = re.compile(
     r"Function \w+ returned an invalid gradient at index (\d+) - "
     r"expected device (?:type )?(\S+) but got (\S+)"
 )
@@ -73,7 +73,7 @@ def is_of_another_trait(text: str) -> bool:
 
 
 class RefusedGradient(NamedTuple):
-    """A gradient that a backward pass got on the wrong device: its position, the devices."""
+    """A gradient that a backward pass got on the wrong device: its position `at`, the devices."""
 
     at: int
     expected: str
@@ -81,8 +81,8 @@ class RefusedGradient(NamedTuple):
 
 
 def refused_gradient(text: str) -> RefusedGradient | None:
-    found = _REFUSED.search(text)
-    return RefusedGradient(int(found[1]), found[2], found[3]) if found is not None else None
+    match = _REFUSED_GRADIENT.search(text)
+    return RefusedGradient(int(match[1]), match[2], match[3]) if match is not None else None
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,11 @@ class CpuOnly:
     """Names of the functions that take it."""
 
     def given_to(self, call: ast.Call) -> ast.expr | None:
-        """Return the refused argument in a call of such a function."""
+        """Return the refused argument of a call: `n` of `pack_padded_sequence(x, n)`; None for other functions."""
         name, position = self.argument
         positional = call.args[position] if len(call.args) > position else None
-        found = keyword(call, name) or positional
-        return None if isinstance(found, ast.Starred) or called_name(call) not in self.functions else found
+        argument = keyword(call, name) or positional
+        return None if isinstance(argument, ast.Starred) or called_name(call) not in self.functions else argument
 
 
 LENGTHS_ON_HOST: Final = "aten._pack_padded_sequence"
@@ -137,4 +137,4 @@ _CPU_ONLY: Final = (
 
 def refused(text: str) -> CpuOnly | None:
     """Find the CPU-only function behind an error's text."""
-    return next((each for each in _CPU_ONLY if each.refusal.search(text)), None)
+    return next((taker for taker in _CPU_ONLY if taker.refusal.search(text)), None)

@@ -136,8 +136,8 @@ class TraceQueries:
     @cached_property
     def on_a_device(self) -> Mask:
         """Ops that ran on an accelerator."""
-        rows = [row for row, name in enumerate(self.device_names) if name not in (HOST, META, "")]
-        return np.isin(self.trace.ops.ints("device"), rows)
+        accelerators = [id for id, name in enumerate(self.device_names) if name not in (HOST, META, "")]
+        return np.isin(self.trace.ops.ints("device"), accelerators)
 
     # Modules: `modules.py` has what is asked of one.
 
@@ -175,11 +175,11 @@ class TraceQueries:
 
     def calls_around(self, op: OpId) -> list[CallId]:
         """Return the calls of modules that an op ran in, the innermost first; none for -1."""
-        call, found = CallId(self.trace.ops.number("call", op)) if op >= 0 else NO_CALL, list[CallId]()
+        call, calls = CallId(self.trace.ops.number("call", op)) if op >= 0 else NO_CALL, list[CallId]()
         while call >= 0:
-            found.append(call)
+            calls.append(call)
             call = CallId(self.trace.calls.number("parent", call))
-        return found
+        return calls
 
     def producer(self, tensor: TensorId) -> OpId:
         """Return the op that made a tensor; -1 for -1."""
@@ -190,20 +190,20 @@ class TraceQueries:
         """For each tensor the op that made it: the recorded one, else the first factory that returned it."""
         recorded = self.trace.tensors.ints("producer")
         outputs = self.trace.ops.lists("outputs")
-        made = self.is_kind("create")[outputs.rows]
-        rows, first = np.unique(outputs.flat[made], return_index=True)
-        by = np.full(len(recorded), -1, dtype=recorded.dtype)
-        by[rows] = outputs.rows[made][first]
-        return np.where(recorded >= 0, recorded, by)
+        of_factories = self.is_kind("create")[outputs.rows]
+        tensors, first_outputs = np.unique(outputs.flat[of_factories], return_index=True)
+        factories = np.full(len(recorded), -1, dtype=recorded.dtype)
+        factories[tensors] = outputs.rows[of_factories][first_outputs]
+        return np.where(recorded >= 0, recorded, factories)
 
     def is_undated(self, tensor: TensorId) -> bool:
-        """Return whether a tensor may have been made while nothing was recorded, so that its place in time is open."""
+        """Return whether nothing says when a tensor was made, and it may be in a gap of the recording."""
         base = self.base(tensor)
         if self.producer(base) >= 0 or self.registered_late(base) >= 0 or self.trace.tensors.number("site", base) >= 0:
             return False
         views = map(TensorId, np.flatnonzero(self.bases == base).tolist())
-        first = min((op for row in views for op in self.takers(row)[:1]), default=len(self.trace.ops))
-        return 0 <= self.evidence.gap <= first
+        first_use = min((op for view in views for op in self.takers(view)[:1]), default=len(self.trace.ops))
+        return 0 <= self.evidence.gap <= first_use  # `gap`: the first op after it
 
     def registered_late(self, base: TensorId) -> OpId:
         """Return the op before which a tensor that may have been made in a gap was registered; -1 for others."""
@@ -211,11 +211,11 @@ class TraceQueries:
 
     @cached_property
     def _takers(self) -> tuple[list[int], list[OpId]]:
-        """List of the ops that take the tensors, and for each tensor where its own begin in it."""
-        taken = self.trace.ops.lists("inputs")
-        order = taken.flat.argsort(kind="stable")
-        begins = taken.flat[order].searchsorted(range(len(self.trace.tensors) + 1))
-        return begins.tolist(), taken.rows[order].tolist()
+        """For each tensor where its ops begin in a list, and that list: the ops by the tensors that they take."""
+        inputs = self.trace.ops.lists("inputs")
+        by_tensor = inputs.flat.argsort(kind="stable")
+        begins = inputs.flat[by_tensor].searchsorted(range(len(self.trace.tensors) + 1))
+        return begins.tolist(), inputs.rows[by_tensor].tolist()
 
     def takers(self, tensor: TensorId) -> list[OpId]:
         """Return the ops that take a tensor, in order."""
@@ -229,18 +229,18 @@ class TraceQueries:
         return cast("list[TensorId]", self.trace.ops.lists("inputs")[op].tolist())
 
     def carried(self, op: OpId) -> list[TensorId]:
-        """Return the tensors that an op copied from one device to another; of an op that copied none its first input.
+        """Return the tensors that an op copied from one device to another, as `torch._foreach_copy_` does several.
 
-        `torch._foreach_copy_` copies several, and what torch makes of a list of Python's was no tensor before.
+        Nothing for a copy of a Python list, which was no tensor before; for an op without a copy its first input.
         """
         return list(self._carried[op]) if op in self._carried else self.inputs(op)[:1]
 
     @cached_property
     def _carried(self) -> dict[OpId, list[TensorId]]:
-        copies, found = self.trace.copies, dict[OpId, list[TensorId]]()
-        for op, row in zip(copies.ints("op").tolist(), copies.ints("source").tolist(), strict=True):
-            found.setdefault(op, []).extend([row] if row >= 0 else [])
-        return found
+        copies, sources = self.trace.copies, dict[OpId, list[TensorId]]()
+        for op, source in zip(copies.ints("op").tolist(), copies.ints("source").tolist(), strict=True):
+            sources.setdefault(op, []).extend([source] if source >= 0 else [])
+        return sources
 
     def outputs(self, op: OpId) -> list[TensorId]:
         return cast("list[TensorId]", self.trace.ops.lists("outputs")[op].tolist())
@@ -268,15 +268,15 @@ class TraceQueries:
         source, op = self.source(tensor), self.producer(tensor)
         if source >= 0 and (op < 0 or self.kind(op) in ("view", "copy")):
             return [source]
-        return [row for row in self.inputs(op) if row != tensor] if op >= 0 else []
+        return [other for other in self.inputs(op) if other != tensor] if op >= 0 else []
 
     def ancestors(self, tensor: TensorId, most: int = 400, *, past_modules: bool = True) -> Iterator[TensorId]:
-        """Yield the tensor, then all that it was made of, nearest first; of what modules own at most the tensor."""
+        """Yield a tensor, then its sources, nearest first; unless `past_modules`, parameters and buffers have none."""
         seen, queue = {tensor}, [tensor]
-        for row in queue:
-            yield row
-            if len(seen) < most and (past_modules or not self.is_of_a_module(row)):
-                new = [parent for parent in self.made_from(row) if parent not in seen]
+        for reached in queue:
+            yield reached
+            if len(seen) < most and (past_modules or not self.is_of_a_module(reached)):
+                new = [parent for parent in self.made_from(reached) if parent not in seen]
                 seen.update(new)
                 queue += new
 
@@ -294,9 +294,9 @@ class TraceQueries:
 
     def born(self, tensor: TensorId) -> SiteId:
         """Return the site where a tensor was born, -1 when not known."""
-        own = SiteId(self.trace.tensors.number("site", tensor))
+        recorded = SiteId(self.trace.tensors.number("site", tensor))
         op = self.producer(tensor)
-        return own if own >= 0 else self.op_site(op)
+        return recorded if recorded >= 0 else self.op_site(op)
 
     # Sites and source.
 
@@ -329,8 +329,8 @@ class TraceQueries:
 
     def are_of_one_statement(self, one: OpId, other: OpId) -> bool:
         """Return whether two ops are of the same statement: `grid + torch.arange(n)`."""
-        found = self.op_node(one)
-        return found is not NOWHERE and found.statement is self.op_node(other).statement
+        node = self.op_node(one)
+        return node is not NOWHERE and node.statement is self.op_node(other).statement
 
     def node_at(self, site: Site) -> SourceNode:
         """Return the code of a site; NOWHERE without source, or where its lines are another text's."""
@@ -342,10 +342,10 @@ class TraceQueries:
         """Return the source of a file around a line: as it was recorded, else as it is now."""
         for block in self.trace.sources:
             if block.file == file and block.cell_id == cell_id:
-                lines = block.text.count("\n") + 1
-                if block.line <= line < block.line + lines:
+                line_count = block.text.count("\n") + 1
+                if block.line <= line < block.line + line_count:
                     return parsing.parse(block.text, file, block.line) or NO_SOURCE
-        cell = next((each for each in self.snapshot.cells if each.file == file), None)
+        cell = next((cell for cell in self.snapshot.cells if cell.file == file), None)
         return (parsing.parse(cell.text, file, cell.first) or NO_SOURCE) if cell is not None else parsing.read(file)
 
     # Frames.
@@ -367,4 +367,5 @@ class TraceQueries:
         return [*zip(sites, self.snapshot.objects.frames, strict=True)] if sites else []
 
     def package(self, site: SiteId) -> str:
+        """Return the package whose code a site is in; empty for the user's own."""
         return str(self.trace.sites.raw("package", site)) if site >= 0 else ""

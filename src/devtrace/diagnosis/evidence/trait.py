@@ -1,6 +1,6 @@
-"""What tensors are compared by: their device, or what a feature has instead, as `dtypes` does.
+"""Traits by which tensors are compared: their device, or what a feature has instead, as `dtypes` does.
 
-Each says what it is called in code, what gives a tensor another one, and how ops hand it on.
+A trait says what it is called in code, which calls change it, and how ops hand it on.
 """
 
 import ast
@@ -19,25 +19,25 @@ from devtrace.trace.tables import TraceData
 
 class Trait(NamedTuple):
     name: str  # of the attribute, of the argument, and of the column of a trace's tensors
-    led_by_first: tuple[str, ...]  # ops whose result has that of their first input, whatever the others have
-    elsewhere: Arrival  # how a tensor came that has another one than all that it was made of
-    heeds_weights: bool  # True if what a layer computes has that of its weights, not of its largest input
+    led_by_first: tuple[str, ...]  # ops whose result has the trait of their first input, whatever the others have
+    elsewhere: Arrival  # how a tensor arrived whose trait is none of its sources'
+    heeds_weights: bool  # True if a layer's result has the trait of its weights, not of its largest input
     takes_twins: bool  # True if a factory's twins, in the same words, are changed with it: no replay sees them fail
     left_alone: frozenset[str]  # factories that are not changed beside another, as `arange` beside `zeros`
     past_default: frozenset[str]  # functions that heed no default which a program set
-    all_of: Callable[[TraceData], Sequence[str]]  # the names that the trace's column has the numbers of
-    methods: Callable[[Iterable[str]], frozenset[str]]  # those that give a tensor another one, by a trace's devices
-    is_given_by: Callable[[str], bool]  # whether a function's result may have another one than its arguments
-    may_be_made_by: Callable[[str, str], bool]  # whether a factory takes a value of it
-    goes_through_modules: Callable[[str], bool]  # whether a module's move takes along all that have a value
-    is_plain: Callable[[str], bool]  # whether nothing need have moved what has a value, and code can write it out
+    all_of: Callable[[TraceData], Sequence[str]]  # the names behind the numbers in the trace's column
+    methods: Callable[[Iterable[str]], frozenset[str]]  # a tensor's methods that change the trait, by a trace's devices
+    is_given_by: Callable[[str], bool]  # whether a function's result may have another trait than its arguments
+    may_be_made_by: Callable[[str, str], bool]  # whether a factory makes tensors of a value: `randn` none of int64
+    goes_through_modules: Callable[[str], bool]  # whether a module's move takes along all tensors with a value
+    is_plain: Callable[[str], bool]  # whether tensors have a value without a move, and code can write it out
     literal: Callable[[Source, str], str]  # how a source writes a value that no variable names: `"cuda"`
     excludes: Callable[[ast.AST, Scope, str], bool]  # whether a call itself says that its result has another value
 
     def is_word(self, node: ast.expr) -> bool:
-        """Return whether code says by itself that it is one: `device`, `self.dev`, `torch.device("cuda")`."""
-        last = path_of(node).rpartition(".")[2].lower()
-        return self.name[:3] in last or match_code(f"torch.{self.name}(...)", node) is not None
+        """Return whether code is a trait by its name or form: `device`, `self.dev`, `torch.device("cuda")`."""
+        last_name = path_of(node).rpartition(".")[2].lower()
+        return self.name[:3] in last_name or match_code(f"torch.{self.name}(...)", node) is not None
 
 
 DEVICE: Final = Trait(

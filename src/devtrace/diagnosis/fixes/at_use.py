@@ -42,7 +42,7 @@ def move_at_use(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
 def _moved_at(case: MismatchCase, frame: FailingFrame, node: ast.expr) -> Iterator[Fix]:
     """Above `y = x + z; w = x` write `x = x.to(d)`, as `x` is read again; or change the line's own reads of it."""
-    device = _device_of_another_item(case, frame, node) or frame.device_beside(node)
+    device = _device_of_another_item(case, frame, node) or frame.device_of_other_operand(node)
     again = [other for other in frame.loads(node) if other is not node]
     if again and variable(node):
         above = _above(frame)
@@ -116,7 +116,7 @@ def move_before_update(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
         beside = [name for name in case.names if name.frame == 0 and is_one][:1]
         siblings = (x.code for name in beside if len(name.references) > 1 for x in siblings_of_odd_trait(case, name))
         paths = dict.fromkeys([frame.code.text(node), *filter(None, siblings)])
-        proposal = Proposal(_above(frame), OwnLines(tuple(paths)), frame.device_beside(node))
+        proposal = Proposal(_above(frame), OwnLines(tuple(paths)), frame.device_of_other_operand(node))
         is_updated = any(is_written(each, ast.unparse(node)) for each in ast.walk(frame.body))
         key = "fixed.before-update" if is_updated else "fixed.before-use"
         yield from proposal.fixes(key, [Moved(case.odd_tensor, case.op)])

@@ -5,7 +5,7 @@
     self.device, x.device               at: as the function can
     next(model.parameters()).device     of_owner: of what the part is attached to
 
-A frame that runs the code knows it itself: `FailingFrame.device_code`, `.device_beside`.
+A frame that runs the code knows it itself: `FailingFrame.device_code`, `.device_of_other_operand`.
 """
 
 import ast
