@@ -1,4 +1,4 @@
-"""A module's weights wait on one device and compute on another: a line asked, or used, them where they wait.
+"""A module's weights wait on one device and compute on another: a line read their device, or used them, at rest.
 
 device = encoder.device                         # the CPU: the hook of `encoder` takes it to the GPU for each call
 noise = torch.rand(2, 8, device=device)         # meets what `encoder` computes
@@ -23,48 +23,49 @@ def weights_wait_elsewhere(case: MismatchCase) -> Verdict | None:
     for name, module, hook in case.hooked():
         if not hook.stay and (case.odd_trait == META or hook.device == case.expected_trait):
             return Verdict("asked-at-rest", case.born, name, module)
-    made = _made(case)
-    given = device_given(made, case.queries.by)
-    return _asked(case, made, given) if given is not None else None
+    maker = _maker(case)
+    device = device_given(maker, case.queries.by)
+    return _asked_of_a_module(case, maker, device) if device is not None else None
 
 
-def _made(case: MismatchCase) -> SourceNode:
+def _maker(case: MismatchCase) -> SourceNode:
     """Return the code that made the tensor; where nobody saw that, the line that gave it its name."""
-    made, frame = case.queries.op_node(case.origin.op), case.frame_of(case.name)
-    if made is not NOWHERE:
-        return made
-    bound = [each for each in frame.bindings(case.name.text) if each is not frame.source_node.statement]
-    return SourceNode(frame.code, bound[-1], bound[-1]) if bound else NOWHERE
+    maker, frame = case.queries.op_node(case.origin.op), case.frame_of(case.name)
+    if maker is not NOWHERE:
+        return maker
+    setters = [stmt for stmt in frame.bindings(case.name.text) if stmt is not frame.source_node.statement]
+    return SourceNode(frame.code, setters[-1], setters[-1]) if setters else NOWHERE
 
 
-def _asked(case: MismatchCase, made: SourceNode, given: ast.expr) -> Verdict | None:
-    """Return the verdict, if the device that a line was given is that of a module at rest, or of what leads to one."""
-    walk, number = case.moment.whole_walk, case.moment.frame_of(made.code.site)
+def _asked_of_a_module(case: MismatchCase, maker: SourceNode, device: ast.expr) -> Verdict | None:
+    """Return the verdict for `torch.rand(2, device=encoder.device)`, if `encoder` or a part of it is at rest."""
+    walk, number = case.moment.whole_walk, case.moment.frame_of(maker.code.site)
     frame = FailingFrame.reading(case.moment, number, case.expected_trait)
-    first = giver(AskedDevice(case.odd_trait, frame, given), given, MOST_STEPS)
+    source = giver(AskedDevice(case.odd_trait, frame, device), device, MOST_STEPS)
     scope = frame.scope() if frame.is_there else Scope({}, case.moment.namespace)
     waiting = [(walk.references[key][0].value, hook) for key, hook in case.moment.hooks.items() if not hook.stay]
-    fits = [each for each in waiting if each[1].device == case.expected_trait or case.mismatch.of == "copy"]
-    for code, node in filter(None, (first, (made.code, given))):
-        if any(device_named_by(each.value) for each in nodes_of(ast.Constant, node)):
+    is_copy = case.mismatch.of == "copy"
+    at_rest = [(module, hook) for module, hook in waiting if is_copy or hook.device == case.expected_trait]
+    for code, node in filter(None, (source, (maker.code, device))):
+        if any(device_named_by(constant.value) for constant in nodes_of(ast.Constant, node)):
             return None  # it says a device itself
-        asked = [each.value for each in values(node, code.source, scope)]
-        around = {id(each) for value in asked for name in walk.names(value) for each in name.objects}
-        for module, hook in fits:
-            is_only = not frame.is_there and len(fits) == 1 and "device" in getattr(node, "attr", called_name(node))
-            on_its_way = [each for name in walk.names(module) for each in name.objects]
-            if is_only or id(module) in around or any(each is value for each in on_its_way for value in asked):
-                at_rest = AskedAtRest(made, given, frame, code.site_of(node), one_line(code.text(node)), hook)
-                return Verdict("asked-at-rest", case.born, case.name, walk.names(module)[0], asked=at_rest)
+        asked = [value.value for value in values(node, code.source, scope)]
+        owners = {id(owner) for value in asked for name in walk.names(value) for owner in name.objects}
+        for module, hook in at_rest:
+            is_only = not frame.is_there and len(at_rest) == 1 and "device" in getattr(node, "attr", called_name(node))
+            on_its_path = [owner for name in walk.names(module) for owner in name.objects]
+            if is_only or id(module) in owners or any(owner is value for owner in on_its_path for value in asked):
+                question = AskedAtRest(maker, device, frame, code.site_of(node), one_line(code.text(node)), hook)
+                return Verdict("asked-at-rest", case.born, case.name, walk.names(module)[0], asked=question)
     return None
 
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:
     asked, module = verdict.asked, verdict.module
     if asked is not None:
-        said = {"line": asked.site, "code": asked.text, "device": asked.hook.device}
-        return sentence("asked-at-rest.reason", module=verdict.module_text, **said)
+        words = {"line": asked.site, "code": asked.text, "device": asked.hook.device}
+        return sentence("asked-at-rest.reason", module=verdict.module_text, **words)
     frames = FailingFrame.all_of(case.moment, case.expected_trait)
-    outside = (each.code.site for each in frames if each.variables.get(each.own) is not module.last.value)
+    outside = (frame.code.site for frame in frames if frame.variables.get(frame.own) is not module.last.value)
     site = next(outside, None) or case.queries.site(case.queries.op_user(case.op))
     return sentence("asked-at-rest.reason-used", module=verdict.module_text, odd=case.odd_trait, line=site)

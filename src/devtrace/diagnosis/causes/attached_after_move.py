@@ -39,16 +39,16 @@ def _attached_part(case: MismatchCase, verdict: Verdict) -> str:
     name, module = verdict.name, verdict.module
     if module is NO_PATH:
         return ""
-    is_own = len(name.references) - 1 <= len(module.references)
+    is_of_the_model_itself = len(name.references) - 1 <= len(module.references)
     beside = registered(name.last.owner, depth=0)
-    has_moved = any(case.is_expected(case.moment.row(tensor)) for _, tensor in beside)
-    is_late = case.born < 0 or case.was_made_in_a_call or _is_given_by_a_method(case, name)
-    is_alone = is_own or not verdict.others or is_late or has_moved
+    others_moved = any(case.is_expected(case.moment.row(tensor)) for _, tensor in beside)
+    is_late = case.born < 0 or case.was_made_in_a_call or _is_set_by_a_method(case, name)
+    is_alone = is_of_the_model_itself or not verdict.others or is_late or others_moved
     return name.text if is_alone else name.prefix(len(name.references) - 1).text
 
 
-def _is_given_by_a_method(case: MismatchCase, name: AccessPath) -> bool:
+def _is_set_by_a_method(case: MismatchCase, name: AccessPath) -> bool:
     """Return whether `self.pe = table(n)` made it in another method than the constructor: the layer was there."""
-    found = case.queries.source_node(case.born)
-    function, given = getattr(found.function, "name", "__init__"), targets(found.statement)
-    return function != "__init__" and any(path_of(each.node).endswith(f".{name.last.key}") for each in given)
+    birth = case.queries.source_node(case.born)
+    function, assigned = getattr(birth.function, "name", "__init__"), targets(birth.statement)
+    return function != "__init__" and any(path_of(target.node).endswith(f".{name.last.key}") for target in assigned)

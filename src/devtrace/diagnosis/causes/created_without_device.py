@@ -27,15 +27,15 @@ def module_made_a_cache(case: MismatchCase, passing: PassingMove) -> Verdict | N
 
 def optimizer_made_it_in_its_step(case: MismatchCase) -> Verdict | None:
     """An optimizer's step made state for a parameter that was on the expected device by then."""
-    kept = [name for name in case.names if name.is_state_of_an_optimizer]
+    names = [name for name in case.names if name.is_state_of_an_optimizer]
     site = case.queries.site(case.queries.born(case.origin.row))
-    if not kept or case.origin.arrival != "made" or site is None:
+    if not names or case.origin.arrival != "made" or site is None:
         return None
-    classes = {type(value).__name__ for name in kept for value in name.objects if kinds.is_optimizer(value)}
+    classes = {type(value).__name__ for name in names for value in name.objects if kinds.is_optimizer(value)}
     kind, _, method = site.function.rpartition(".")
-    if kind not in classes or method == "__init__" or any(move_of_its_parameter(case, name) for name in kept):
+    if kind not in classes or method == "__init__" or any(move_of_its_parameter(case, name) for name in names):
         return None
-    return Verdict("created-without-device", born=case.queries.born(case.origin.row), name=kept[0])
+    return Verdict("created-without-device", born=case.queries.born(case.origin.row), name=names[0])
 
 
 def factory_ran_during_the_computation(case: MismatchCase) -> Verdict | None:
@@ -47,9 +47,9 @@ def factory_ran_during_the_computation(case: MismatchCase) -> Verdict | None:
 def _ran_during_the_computation(case: MismatchCase, op: OpId) -> bool:
     """Return whether an op ran in a module's call, or where its function or the object of its method knew the device.
 
-    A function does by an argument that is there.
+    A function knows it by an argument on that device.
     """
-    queries, snapshot, device = case.queries, case.moment, case.expected_trait
+    queries, moment, device = case.queries, case.moment, case.expected_trait
     ops = queries.trace.ops
     if queries.module(op) >= 0 or ops.raw("phase", op) in ("backward", "optimizer"):
         return True
@@ -60,9 +60,9 @@ def _ran_during_the_computation(case: MismatchCase, op: OpId) -> bool:
         return True
     if any(_knew_the_device(case, name.last.owner, site, op) for name in case.names if outlives_the_call(name)):
         return True
-    frame, name = snapshot.frame_of(site), site.function.rpartition(".")[2]
-    calling = [at for at, each in enumerate(snapshot.frames) if name and name in each.f_code.co_names]
-    return any(snapshot.has_argument_on(each, device) for each in (calling if frame < 0 else [frame]))
+    number, name = moment.frame_of(site), site.function.rpartition(".")[2]
+    callers = [caller for caller, frame in enumerate(moment.frames) if name and name in frame.f_code.co_names]
+    return any(moment.has_argument_on(frame, device) for frame in (callers if number < 0 else [number]))
 
 
 def _knew_the_device(case: MismatchCase, owner: object, site: Site, op: OpId) -> bool:
@@ -73,11 +73,11 @@ def _knew_the_device(case: MismatchCase, owner: object, site: Site, op: OpId) ->
     if any(kinds.attributes_that_name(device, owner)):
         return True
     kind, _, method = site.function.rpartition(".")
-    if method == "__init__" or kind not in {each.__name__ for each in classes_of(type(owner))}:
+    if method == "__init__" or kind not in {base.__name__ for base in classes_of(type(owner))}:
         return False
-    here = np.isin(queries.trace.ops.ints("site")[:op], queries.sites_beside(site))
-    before = map(OpId, np.flatnonzero(here)[-RECENT:].tolist())
-    return any(queries.trait(row) == device for each in before for row in queries.outputs(each))
+    of_method = np.isin(queries.trace.ops.ints("site")[:op], queries.sites_beside(site))
+    earlier_ops = map(OpId, np.flatnonzero(of_method)[-RECENT:].tolist())
+    return any(queries.trait(row) == device for earlier_op in earlier_ops for row in queries.outputs(earlier_op))
 
 
 def _is_of_a_module(queries: TraceQueries, function: str) -> bool:
@@ -88,9 +88,9 @@ def _is_of_a_module(queries: TraceQueries, function: str) -> bool:
 
 
 def reason(case: MismatchCase, verdict: Verdict) -> str:
-    found = case.queries.source_node(case.queries.born(case.origin.row))
-    call = factory_call(found)
+    birth = case.queries.source_node(case.queries.born(case.origin.row))
+    call = factory_call(birth)
     if call is None:
         return sentence("created-without-device.reason-unnamed", odd=case.odd_trait)
-    factory = f"{found.source.segment(call.func)}(...)"
+    factory = f"{birth.source.segment(call.func)}(...)"
     return sentence("created-without-device.reason", call=factory, odd=case.odd_trait)

@@ -23,9 +23,9 @@ def optimizer_keeps_it(case: MismatchCase) -> Verdict | None:
     if case.origin.arrival in ("copied", "computed", "made-there"):
         return None
     names = [name for name in case.names if name.is_state_of_an_optimizer]
-    moved = ((name, move_of_its_parameter(case, name)) for name in names)
-    found = next((each for each in moved if each[1] is not None), None) or next(((name, None) for name in names), None)
-    return Verdict("never-moved", case.born, found[0], move=found[1]) if found is not None else None
+    moves = ((name, move) for name in names if (move := move_of_its_parameter(case, name)) is not None)
+    name, move = next(moves, (next(iter(names), NO_PATH), None))
+    return Verdict("never-moved", case.born, name, move=move) if names else None
 
 
 def it_was_computed_from_what_stayed(case: MismatchCase) -> Verdict | None:
@@ -38,18 +38,18 @@ def it_was_computed_from_what_stayed(case: MismatchCase) -> Verdict | None:
 def nobody_kept_the_moved_copy(case: MismatchCase) -> Verdict | None:
     """A line is `x.to(device)` alone: it returns the moved copy and leaves x."""
     move = next(moves_of_lineage(case), None)
-    found = case.queries.source_node(move.site) if move is not None else NOWHERE
-    if alone(found.statement) is not found.node:
+    mover = case.queries.source_node(move.site) if move is not None else NOWHERE
+    if alone(mover.statement) is not mover.node:
         return None
     return Verdict("never-moved", case.born, case.name, move=move, dropped=True)
 
 
 def nobody_kept_the_moved_whole(case: MismatchCase) -> Verdict | None:
     """A line is `batch.to(device)` alone, which made another batch of moved copies."""
-    move, dropped = next(moves_of_lineage(case), None), next(dropped_results(case), None)
-    if move is None or dropped is None:
+    move, name = next(moves_of_lineage(case), None), next((name for name, _, _ in dropped_results(case)), None)
+    if move is None or name is None:
         return None
-    return Verdict("never-moved", case.born, dropped[0], move=move, dropped=True)
+    return Verdict("never-moved", case.born, name, move=move, dropped=True)
 
 
 def nothing_moved_it(case: MismatchCase) -> Verdict | None:
@@ -75,17 +75,17 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
     if verdict.module is not NO_PATH and not verdict.others:
         key = "never-moved.reason-module-inferred" if is_inferred else "never-moved.reason-module"
         return sentence(key, module=verdict.module_text, expected=expected)
-    beside = _moved_neighbour(case, verdict)
-    if beside is not None:
-        return sentence("never-moved.reason-beside", line=beside[0], neighbour=beside[1], expected=expected)
+    line, neighbour = _moved_neighbour(case, verdict)
+    if line is not None:
+        return sentence("never-moved.reason-beside", line=line, neighbour=neighbour, expected=expected)
     return sentence("never-moved.reason-inferred" if is_inferred else "never-moved.reason", expected=expected)
 
 
-def _moved_neighbour(case: MismatchCase, verdict: Verdict) -> tuple[Site, str] | None:
+def _moved_neighbour(case: MismatchCase, verdict: Verdict) -> tuple[Site | None, str]:
     """Return the line that moved the tensor's neighbour, and the neighbour's code: `x` of `x = x.to(device)`."""
-    found = case.queries.source_node(verdict.moved)
-    moved = match_code("$x.to(...)", found.node) or match_code("$x.cuda(...)", found.node)
-    if moved is None or verdict.name is NO_PATH:
-        return None
-    neighbour = found.source.segment(moved["x"])
-    return (found.code.site, neighbour) if neighbour and neighbour != verdict.name.text else None
+    mover = case.queries.source_node(verdict.moved)
+    match = match_code("$x.to(...)", mover.node) or match_code("$x.cuda(...)", mover.node)
+    if match is None or verdict.name is NO_PATH:
+        return None, ""
+    neighbour = mover.source.segment(match["x"])
+    return (mover.code.site, neighbour) if neighbour and neighbour != verdict.name.text else (None, "")

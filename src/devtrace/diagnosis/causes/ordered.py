@@ -39,12 +39,12 @@ _REASONS: Final[Mapping[CauseSlug, Callable[[MismatchCase, Verdict], str]]] = {
 def about(
     find: Callable[[MismatchCase], T | None], *claims: Callable[[MismatchCase, T], Verdict | None]
 ) -> tuple[Predicate, ...]:
-    """Make predicates of claims about the owner of a tensor, or another part of its case, where it has one."""
+    """Make predicates of claims about a part of a case, as its owner; they claim nothing where `find` finds none."""
 
-    def asked(claim: Callable[[MismatchCase, T], Verdict | None]) -> Predicate:
-        return lambda case: claim(case, found) if (found := find(case)) is not None else None
+    def predicate_of(claim: Callable[[MismatchCase, T], Verdict | None]) -> Predicate:
+        return lambda case: claim(case, part) if (part := find(case)) is not None else None
 
-    return tuple(map(asked, claims))
+    return tuple(map(predicate_of, claims))
 
 
 A_MODULE_OWNS_IT: Final = about(
@@ -70,9 +70,9 @@ def a_root_explains_it(case: MismatchCase) -> Verdict | None:
     """Look for a module that owns one of the tensors that this one was computed from."""
     for predicates in (A_MODULE_OWNS_IT, A_MODULE_KEEPS_IT):
         for root in case.root_cases:
-            found = _first(predicates, root)
-            if found is not None:
-                return found
+            verdict = _first(predicates, root)
+            if verdict is not None:
+                return verdict
     return None
 
 
@@ -102,8 +102,8 @@ PREDICATES: Final[tuple[Predicate, ...]] = (
 
 
 def reason_of_device(case: MismatchCase, verdict: Verdict) -> str:
-    words = _REASONS.get(verdict.kind)
-    return words(case, verdict) if words is not None else ""
+    reason_of = _REASONS.get(verdict.kind)
+    return reason_of(case, verdict) if reason_of is not None else ""
 
 
 class Causes(NamedTuple):
@@ -124,13 +124,13 @@ WITHOUT_BIRTHS: Final = about(lambda case: case.ownership, attached_after_move.p
 def find_verdict(case: MismatchCase) -> Verdict:
     """Return the verdict of the first predicate with evidence, under the cause's name for the trait."""
     predicates = asked_at_rest.weights_wait_elsewhere, *_predicates(case)  # a claim of hooks, whatever was recorded
-    found = _first(predicates, case) or Verdict("unknown", born=case.born, name=case.name)
-    return replace(found, cause=_causes(case).called.get(found.cause, found.cause))
+    verdict = _first(predicates, case) or Verdict("unknown", born=case.born, name=case.name)
+    return replace(verdict, cause=_causes(case).called.get(verdict.cause, verdict.cause))
 
 
 def _causes(case: MismatchCase) -> Causes:
-    of_trait: Causes | None = find("cause", case.queries.by.name)
-    return of_trait or OF_DEVICE
+    of_feature: Causes | None = find("cause", case.queries.by.name)  # as `dtypes` brings
+    return of_feature or OF_DEVICE
 
 
 def _predicates(case: MismatchCase) -> tuple[Predicate, ...]:

@@ -17,14 +17,14 @@ def owner_has_an_early_copy(case: MismatchCase, owner: Ownership) -> Verdict | N
 
 
 def owner_was_made_of_what_moved_below(case: MismatchCase, owner: Ownership) -> Verdict | None:
-    """A line made its owner of a module that a later one of the block moved, nobody recorded them: `ema = EMA(net)`."""
+    """Nobody recorded `ema = EMA(net)` and, below it in the same block, `net.to(device)`; `ema` owns the tensor."""
     if owner.others or owner.module is NO_PATH:
         return None
     kind, root = type(owner.module.last.value).__name__, owner.name.texts[0]
     for move in case.queries.trace.moves:
-        found = case.queries.own_node(move.site.id) if move.op < 0 and move.site is not None else NOWHERE
-        made = bound_above(found, root) if str(move.device) == case.expected_trait else None
-        if made is not None and move.module.type == kind and move.module.path in paths_in(made) - {root}:
+        moving_line = case.queries.own_node(move.site.id) if move.op < 0 and move.site is not None else NOWHERE
+        maker = bound_above(moving_line, root) if str(move.device) == case.expected_trait else None
+        if maker is not None and move.module.type == kind and move.module.path in paths_in(maker) - {root}:
             missed = Move(move.op, move.site.id, NO_TENSOR, NO_TENSOR)
             return Verdict("stale-copy", case.born, owner.name, owner.module, missed, certainty="inferred")
     return None

@@ -15,10 +15,10 @@ from devtrace.words.catalogue import one_after_another, sentence
 
 
 def module_was_sent_away(case: MismatchCase, owner: Ownership) -> Verdict | None:
-    sent = owner.sent_away
-    if sent is None:
+    move = owner.sent_away
+    if move is None:
         return None
-    return Verdict("wrong-device", sent.site, owner.name, owner.module, sent_by=sent, others=len(owner.others))
+    return Verdict("wrong-device", move.site, owner.name, owner.module, sent_by=move, others=len(owner.others))
 
 
 def module_is_on_another_device(case: MismatchCase, owner: Ownership) -> Verdict:
@@ -60,20 +60,20 @@ def _reason_of_attribute(case: MismatchCase) -> str:
 
     No move changes a plain attribute.
     """
-    found = case.queries.op_node(case.origin.op)
-    asked = device_given(found, case.queries.by)
-    owned = match_code("$owner.$name", asked)
-    if asked is None or owned is None:
+    maker = case.queries.op_node(case.origin.op)
+    device = device_given(maker, case.queries.by)
+    match = match_code("$owner.$name", device)
+    if device is None or match is None:
         return ""
-    frame = case.moment.frame_of(found.code.site)
-    owners = case.objects_of_method(found) if frame < 0 else []
-    own = {own_name(found.source, found.node): owners[0]} if len(owners) == 1 else {}  # of several, nobody knows which
+    frame = case.moment.frame_of(maker.code.site)
+    owners = case.objects_of_method(maker) if frame < 0 else []
+    own = {own_name(maker.source, maker.node): owners[0]} if len(owners) == 1 else {}  # of several, nobody knows which
     scope = Scope.of(case.moment.frames[frame]) if frame >= 0 else Scope(own, {})
-    owner = evaluate(owned["owner"], scope)
+    owner = evaluate(match["owner"], scope)
     is_elsewhere = kinds.is_module(owner) and case.moment.trait_of(owner) == case.expected_trait
-    if not is_elsewhere or kinds.device_named_by(evaluate(asked, scope)) != case.odd_trait:
+    if not is_elsewhere or kinds.device_named_by(evaluate(device, scope)) != case.odd_trait:
         return ""
-    name, given = found.source.segment(asked), only_assignment(case.queries, owner, owned["name"])
+    name, setter = maker.source.segment(device), only_assignment(case.queries, owner, match["name"])
     stayed = sentence("wrong-device.reason-attribute", name=name, odd=case.odd_trait, expected=case.expected_trait)
-    line = given.code.site_of(given.statement) if given is not NOWHERE else None
+    line = setter.code.site_of(setter.statement) if setter is not NOWHERE else None
     return one_after_another((stayed, sentence("wrong-device.attribute-set", line=line, name=name) if line else ""))

@@ -30,23 +30,23 @@ from devtrace.trace.ids import OpId, TensorId
 
 def device_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
     mismatch = _refused_gradient(queries, op, text) or _refused_copy(queries, moment, op, text)
-    if mismatch is None and (found := find_mismatch(queries, op)) is not None:
-        mismatch = _blame_the_input(queries, moment, intended(queries, moment, found))
+    if mismatch is None and (of_inputs := find_mismatch(queries, op)) is not None:
+        mismatch = _blame_the_input(queries, moment, intended(queries, moment, of_inputs))
     return explained(MismatchCase.of(queries, moment, mismatch), "device-mismatch") if mismatch is not None else None
 
 
 def _blame_the_input(queries: TraceQueries, moment: FailingMoment, mismatch: Mismatch) -> Mismatch:
     """Blame a layer's input, not the tensor that the layer made on the input's device (LSTMCell makes its state)."""
-    made, ops = queries.producer(mismatch.odd_tensor), queries.trace.ops
-    is_made_in_a_call = made >= 0 and queries.kind(made) == "create" and ops.number("call", made) >= 0
-    places = [(ops.number("site", op), ops.number("call", op)) for op in (made, mismatch.op) if op >= 0]
-    if not is_made_in_a_call or places[0] != places[-1]:  # not by the layer that failed
+    producer, ops = queries.producer(mismatch.odd_tensor), queries.trace.ops
+    was_made_in_a_call = producer >= 0 and queries.kind(producer) == "create" and ops.number("call", producer) >= 0
+    places = [(ops.number("site", op), ops.number("call", op)) for op in (producer, mismatch.op) if op >= 0]
+    if not was_made_in_a_call or places[0] != places[-1]:  # not by the layer that failed
         return mismatch
     frame = FailingFrame.reading(moment, 0, mismatch.expected_trait)
-    found = queries.op_node(mismatch.op)
-    if not isinstance(found.node, ast.Call) or factory_call(found) is not None:
+    failing = queries.op_node(mismatch.op)
+    if not isinstance(failing.node, ast.Call) or factory_call(failing) is not None:
         return mismatch
-    rows = [moment.row(value.value) for value in values(found.node, found.source, frame.scope())]
+    rows = [moment.row(value.value) for value in values(failing.node, failing.source, frame.scope())]
     of_odd_trait = [row for row in rows if row is not None and queries.device(row) == mismatch.odd_trait]
     tensor = next((row for row in of_odd_trait if queries.dims[row] > 0), mismatch.odd_tensor)
     return replace(mismatch, odd_tensor=tensor)
@@ -60,34 +60,34 @@ def _refused_gradient(queries: TraceQueries, op: OpId, text: str) -> Mismatch | 
     if refused is None:
         return None
     step = _last_step_of_backward(queries, op)
-    used = {row for each in step for row in queries.inputs(each)}
-    left = [row for each in step for row in queries.outputs(each) if row not in used]
-    left = [row for row in left if queries.device(row) == refused.got]
-    if len(left) > 1:
-        left = [row for row in left if _is_returned_at(queries, row, refused.at)]
-    return Mismatch(op, left[0], refused.got, refused.expected, of="gradient") if len(left) == 1 else None
+    used = {row for step_op in step for row in queries.inputs(step_op)}
+    results = [row for step_op in step for row in queries.outputs(step_op) if row not in used]
+    gradients = [row for row in results if queries.device(row) == refused.got]
+    if len(gradients) > 1:
+        gradients = [row for row in gradients if _is_returned_at(queries, row, refused.at)]
+    return Mismatch(op, gradients[0], refused.got, refused.expected, of="gradient") if len(gradients) == 1 else None
 
 
 def _last_step_of_backward(queries: TraceQueries, op: OpId) -> list[OpId]:
     """Return the last ops of a backward pass that one function ran."""
-    functions, found = queries.trace.sites, list[OpId]()
-    for before in map(OpId, range(op - 1, -1, -1)):
-        site = queries.op_site(before)
-        if queries.trace.ops.raw("phase", before) != "backward" or site < 0:
+    sites, step = queries.trace.sites, list[OpId]()
+    for earlier_op in map(OpId, range(op - 1, -1, -1)):
+        site = queries.op_site(earlier_op)
+        if queries.trace.ops.raw("phase", earlier_op) != "backward" or site < 0:
             break
-        if found and functions.raw("function", site) != functions.raw("function", queries.op_site(found[0])):
+        if step and sites.raw("function", site) != sites.raw("function", queries.op_site(step[0])):
             break
-        found.append(before)
-    return found[::-1]
+        step.append(earlier_op)
+    return step[::-1]
 
 
 def _is_returned_at(queries: TraceQueries, row: TensorId, index: int) -> bool:
     """Return whether a function returns a tensor at a position: `return gradient, scale`."""
-    made = queries.op_node(queries.producer(row))
-    returns = nodes_of(ast.Return, made.function) if made.function is not None else ()
-    returned = (listed(each.value) for each in returns if each.value is not None)
-    there = [each for items in returned for each in items[index : index + 1]]
-    return any(variable(each) in assigned_names(made) or made.node in ast.walk(each) for each in there)
+    maker = queries.op_node(queries.producer(row))
+    returns = nodes_of(ast.Return, maker.function) if maker.function is not None else ()
+    returned = (listed(statement.value) for statement in returns if statement.value is not None)
+    at_index = [value for items in returned for value in items[index : index + 1]]
+    return any(variable(value) in assigned_names(maker) or maker.node in ast.walk(value) for value in at_index)
 
 
 # Copies of tensors without data.
@@ -99,15 +99,15 @@ def _refused_copy(queries: TraceQueries, moment: FailingMoment, op: OpId, text: 
         return None
     frames = FailingFrame.all_of(moment, "", to_read=True)
     calls = ((call, frame) for frame in frames for call in calls_in(frame.source_node.node))
-    asked = (device for call, frame in calls for device in _asked_for(call, frame) if device)
-    return Mismatch(op, rows[0], META, next(asked, ""), tuple(rows[1:]), of="copy")
+    devices = (device for call, frame in calls for device in _device_named_by(call, frame) if device)
+    return Mismatch(op, rows[0], META, next(devices, ""), tuple(rows[1:]), of="copy")
 
 
-def _asked_for(call: ast.Call, frame: FailingFrame) -> Iterator[str]:
+def _device_named_by(call: ast.Call, frame: FailingFrame) -> Iterator[str]:
     """Yield the device that a call names: `"cuda:0"` of `x.to("cuda:0")`, `cpu` of `x.cpu()`."""
-    method, given = called_name(call), given_trait(call)
-    if given is not None:
-        value = worth(given, frame.scope())
+    method, argument = called_name(call), given_trait(call)
+    if argument is not None:
+        value = worth(argument, frame.scope())
         yield frame.moment.trait_of(value) if is_tensor(value) else in_full(device_named_by(value))
     elif method in (HOST, "numpy"):
         yield HOST

@@ -33,7 +33,7 @@ _HELPS: Final = family(
 
 
 class _Answer(NamedTuple):
-    """Device that code asks for, the line that names it, and the edits or words that help."""
+    """Device that code asks for (empty if not known), the line that names it, and the edits or words that help."""
 
     device: str = ""
     lines: tuple[Line, ...] = ()
@@ -43,20 +43,20 @@ class _Answer(NamedTuple):
 
 def device_refused(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
     matches = ((key, re.search(pattern, text, re.IGNORECASE | re.MULTILINE)) for key, pattern in REFUSALS.items())
-    key, found = next(((key, found) for key, found in matches if found), ("", None))
-    if found is None:
+    key, match = next(((key, match) for key, match in matches if match), ("", None))
+    if match is None:
         return None
-    names = [each if key == "misspelt" else each.lower() for each in found.groups() if each]
+    names = [name if key == "misspelt" else name.lower() for name in match.groups() if name]
     if key == "mixed":
         paths = [paths[0] for row in queries.inputs(op) if (paths := moment.names(row))]
         names = [f"`{path.text}`" for path in paths if type(path.last.value).__name__ != "DTensor"]
-    there = [*queries.snapshot.objects.accelerators] or [HOST]
-    frames = FailingFrame.all_of(moment, there[0]) if key in ("absent", "file") else []
-    answer = _absent(frames, ":".join(names), there) if key in ("absent", "file") else _Answer()
+    present = [*queries.snapshot.objects.accelerators] or [HOST]
+    frames = FailingFrame.all_of(moment, present[0]) if key in ("absent", "file") else []
+    answer = _absent(frames, ":".join(names), present) if key in ("absent", "file") else _Answer()
     if key == "file":  # it is where the file was saved, if no line says so
-        key, answer = ("absent", answer) if answer.device else (key, _mapped(frames))
+        key, answer = ("absent", answer) if answer.device else (key, _mapped_to_the_cpu(frames))
     device = answer.device or ":".join(names)
-    values: dict[str, Any] = {"device": device, "names": names, "there": there, "count": len(there)}
+    values: dict[str, Any] = {"device": device, "names": names, "there": present, "count": len(present)}
     return Finding(
         rule="device-refused",
         **of_error(queries, op),
@@ -68,12 +68,12 @@ def device_refused(queries: TraceQueries, moment: FailingMoment, op: OpId, text:
     )
 
 
-def _absent(frames: Sequence[FailingFrame], kind: str, there: list[str]) -> _Answer:
+def _absent(frames: Sequence[FailingFrame], kind: str, present: list[str]) -> _Answer:
     """Return the device that a line asks for and is not there, who says so, and which variable has it."""
 
     def is_refused(device: str) -> bool:
         is_meant = kind in (device, device.partition(":")[0]) if kind else ":" in device
-        return is_meant and device not in there
+        return is_meant and device not in present
 
     asked = asked_device(frames, is_refused)
     if asked is None:
@@ -84,11 +84,11 @@ def _absent(frames: Sequence[FailingFrame], kind: str, there: list[str]) -> _Ans
     return _Answer(asked.device, who_asked(asked, frames[0]), help=help)
 
 
-def _mapped(frames: Sequence[FailingFrame]) -> _Answer:
-    """Let the `torch.load` of a line bring what it reads to the CPU, from where `load_state_dict` copies it."""
+def _mapped_to_the_cpu(frames: Sequence[FailingFrame]) -> _Answer:
+    """Return an edit of `torch.load(f)` to `torch.load(f, map_location="cpu")`: `load_state_dict` copies from there."""
     for frame in frames:
         call = next(calls_in(frame.source_node.node), None)
-        if call is None or called_name(call) != "load" or {None, "map_location"} & {each.arg for each in call.keywords}:
+        if call is None or called_name(call) != "load" or {None, "map_location"} & {word.arg for word in call.keywords}:
             continue
         edit = frame.code.replaced(call, frame.code.with_argument(call, "map_location", '"cpu"'))
         if edit is not None:

@@ -58,14 +58,14 @@ def device_errors(queries: TraceQueries, notes: list[str]) -> Iterator[Finding]:
 
     A rule that failed is added to the notes.
     """
-    found: dict[object, Finding] = {}
-    for each in _one_by_one(queries, notes):
-        thread = queries.trace.ops.number("thread", each.op) if each.op >= 0 else -1
+    findings: dict[object, Finding] = {}
+    for new in _one_by_one(queries, notes):
+        thread = queries.trace.ops.number("thread", new.op) if new.op >= 0 else -1
         rank = queries.trace.threads.number("rank", thread) if thread >= 0 else -1
-        key = (each.rule, each.site, each.message, each.edits, rank)
-        first = found.get(key)
-        found[key] = replace(first, count=first.count + 1, ops=(*first.ops, *each.ops)) if first is not None else each
-    yield from found.values()
+        key = (new.rule, new.site, new.message, new.edits, rank)
+        same = findings.get(key)
+        findings[key] = replace(same, count=same.count + 1, ops=(*same.ops, *new.ops)) if same is not None else new
+    yield from findings.values()
 
 
 def _one_by_one(queries: TraceQueries, notes: list[str]) -> Iterator[Finding]:
@@ -78,7 +78,7 @@ def _one_by_one(queries: TraceQueries, notes: list[str]) -> Iterator[Finding]:
             continue
         finding, fault = _explained(queries, moment, error, notes)
         if finding is not None:
-            yield _of_a_try(queries, finding)
+            yield _noting_where_caught(queries, finding)
         elif fault:
             yield _in_torchs_words(queries, error, sentence("error.not-explained", fault=fault))
         elif (names_devices and not queries.evidence.saw_ops) or is_torchs or _IS_MIX.search(error.message):
@@ -89,7 +89,7 @@ def _one_by_one(queries: TraceQueries, notes: list[str]) -> Iterator[Finding]:
 def _explained(
     queries: TraceQueries, moment: FailingMoment, error: Failure, notes: list[str]
 ) -> tuple[Finding | None, str]:
-    """Return what the first rule that explains an error finds, or why a rule failed."""
+    """Return the finding of the first rule that explains an error, else why a rule failed; empty if none did."""
     why = ""
     for slug, load in error_rules().items():
         try:
@@ -103,24 +103,24 @@ def _explained(
     return None, why
 
 
-def _of_a_try(queries: TraceQueries, finding: Finding) -> Finding:
+def _noting_where_caught(queries: TraceQueries, finding: Finding) -> Finding:
     """Say where the program caught the error. It is a note where it tried a dtype or a device, and took another one."""
     if finding.op not in queries.snapshot.went_on:
         return finding
-    told = replace(finding, message=one_after_another((finding.message, sentence("mismatch.caught"))))
+    caught = replace(finding, message=one_after_another((finding.message, sentence("mismatch.caught"))))
     if finding.rule not in _TRIED:
-        return told
-    note = replace(told, severity="note")
+        return caught
+    note = replace(caught, severity="note")
     return replace(note, help="", edits=()) if finding.rule == "device-refused" else note  # it has found another device
 
 
 def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding:
-    first = error.message.strip().splitlines()[0] if error.message.strip() else ""
+    first_line = error.message.strip().splitlines()[0] if error.message.strip() else ""
     op = error.op.id
     return Finding(
         rule="device-mismatch",
         **of_error(queries, op),
         cause="unknown",
         devices=queries.devices_of(*queries.inputs(op)),
-        message=sentence("error.in-torchs-words", type=error.type, text=first, why=why),
+        message=sentence("error.in-torchs-words", type=error.type, text=first_line, why=why),
     )

@@ -41,9 +41,9 @@ def explained(case: MismatchCase, rule: RuleSlug, find_birth: Birth = lambda cas
     verdict = find_verdict(case)
     expressions = list(map(one_line, _expressions(case)))
     names = candidate_names(case, verdict, expressions)
-    guessed = _birth_elsewhere(case, names) or find_birth(case) if verdict.born < 0 else None
-    is_by_hooks = verdict.kind in _BY_HOOKS and queries.certainty(case.row) == "seen"
-    if guessed is not None or not (queries.evidence.saw_ops or is_by_hooks):
+    likely_birth = _birth_elsewhere(case, names) or find_birth(case) if verdict.born < 0 else None
+    saw_hooks = verdict.kind in _BY_HOOKS and queries.certainty(case.row) == "seen"
+    if likely_birth is not None or not (queries.evidence.saw_ops or saw_hooks):
         verdict = replace(verdict, certainty="inferred")
     fix = Search(case, verdict, find_verdict).fix()
     is_of_source = verdict.name not in (NO_PATH, *case.names)  # the cause is about another tensor
@@ -53,7 +53,7 @@ def explained(case: MismatchCase, rule: RuleSlug, find_birth: Birth = lambda cas
         **of_error(queries, case.op),
         cause=verdict.cause,
         devices=tuple(filter(None, (case.expected_trait, case.odd_trait))),
-        culprit=_culprit(case, verdict, names, guessed),
+        culprit=_culprit(case, verdict, names, likely_birth),
         bytes=queries.trace.tensors.number("bytes", mismatch.odd_tensor),
         message=message(case, verdict, names[0] if names else "", operand),
         help=fix.help,
@@ -66,26 +66,26 @@ def explained(case: MismatchCase, rule: RuleSlug, find_birth: Birth = lambda cas
 def candidate_names(case: MismatchCase, verdict: Verdict, expressions: list[str]) -> list[str]:
     """Return all possible names, best first: of the cause's tensor, of the odd one, of its sources."""
     tensors = case.queries.trace.tensors
-    given = {key for each in case.moment.frames[:1] for key in each.f_code.co_varnames[: each.f_code.co_argcount]}
-    items = [each for each in case.names if each.listed and each.frame == 0 and each.references[0].key in given]
-    found = [verdict.name.text] if verdict.name not in items else []
-    named = [name.text for name in case.names if name not in items]
+    arguments = {key for each in case.moment.frames[:1] for key in each.f_code.co_varnames[: each.f_code.co_argcount]}
+    items = [name for name in case.names if name.listed and name.frame == 0 and name.references[0].key in arguments]
+    of_cause = [verdict.name.text] if verdict.name not in items else []
+    of_odd_tensor = [name.text for name in case.names if name not in items]
     operands = [name.text for name in items]  # of what the failing function was handed: `tensors[1]`
     roots = [name.text for names in case.roots.values() for name in names]
     recorded = [str(tensors.raw("name", row)) for row in (case.odd_tensor, case.queries.base(case.odd_tensor))]
     steps = [name.last.text.lstrip(".") for name in case.names]
     of_library = [path for step in steps if "/" in step for path in (step, step.partition("/")[2])][:2]  # of Keras
-    names = [*of_library, *found, *named, *expressions, *operands, *roots, *recorded]
-    return list(dict.fromkeys(name for name in names if name)) or _made_as(case)
+    names = [*of_library, *of_cause, *of_odd_tensor, *expressions, *operands, *roots, *recorded]
+    return list(dict.fromkeys(name for name in names if name)) or _names_at_the_cast(case)
 
 
-def _made_as(case: MismatchCase) -> list[str]:
+def _names_at_the_cast(case: MismatchCase) -> list[str]:
     """Return the tensor's name on the line that cast it, if the failing line, as of a hook, has none."""
-    made = case.queries.op_node(case.origin.op) if case.begins_so else NOWHERE
-    match made.statement:
+    maker = case.queries.op_node(case.origin.op) if case.begins_so else NOWHERE
+    match maker.statement:
         case ast.Return(value=ast.expr() as value):
-            return [one_line(made.source.segment(value))]
-    return assigned_names(made)
+            return [one_line(maker.source.segment(value))]
+    return assigned_names(maker)
 
 
 def _expressions(case: MismatchCase) -> list[str]:
@@ -94,19 +94,19 @@ def _expressions(case: MismatchCase) -> list[str]:
     sources = [case.origin.row] if case.begins_so else []
     texts = [frame.code.text(node) for frame, node in odd_expression(case, *sources)][:1]
     op = queries.producer(tensor)
-    made = queries.op_node(op)
+    maker = queries.op_node(op)
     if not queries.are_of_one_statement(op, case.op):
         outputs = queries.outputs(op)
         index = outputs.index(tensor) if tensor in outputs else 0
-        is_call = bool(called_name(made.node)) and made.source.parent(made.node) is not made.statement
-        return [*texts, *(assigned_names(made, index) or ([made.source.segment(made.node)] if is_call else []))]
-    is_part = queries.op_node(case.op).node is not made.node and isinstance(made.node, ast.expr)
-    return [*texts, made.source.segment(made.node)] if is_part else texts
+        is_call = bool(called_name(maker.node)) and maker.source.parent(maker.node) is not maker.statement
+        return [*texts, *(assigned_names(maker, index) or ([maker.source.segment(maker.node)] if is_call else []))]
+    is_part = queries.op_node(case.op).node is not maker.node and isinstance(maker.node, ast.expr)
+    return [*texts, maker.source.segment(maker.node)] if is_part else texts
 
 
 def _birth_elsewhere(case: MismatchCase, names: list[str]) -> Site | None:
     """Return the line of a cell that was not recorded, or of an imported file, which ran before."""
-    of_files = [each for each in case.names if any(map(users_file, each.objects))]
+    of_files = [name for name in case.names if any(map(users_file, name.objects))]
     return _birth_in_an_untraced_cell(case, names) or birth_by_name(case, of_files)
 
 
@@ -115,38 +115,41 @@ def _birth_in_an_untraced_cell(case: MismatchCase, names: list[str]) -> Site | N
     frames = case.moment.frames
     if not frames or not names or case.origin.arrival != "given":
         return None
-    known = modules.named(case.queries, names[0].rpartition(".")[0])
-    plain = (name.last for name in case.names if name.text == names[0] and name.last.kind == "attribute")
-    of_plain = next((type(reference.owner).__name__ for reference in plain), "")
-    kind = str(case.queries.trace.modules.raw("type", known)) if known >= 0 else of_plain
+    module = modules.named(case.queries, names[0].rpartition(".")[0])
+    attributes = (name.last for name in case.names if name.text == names[0] and name.last.kind == "attribute")
+    of_object = next((type(reference.owner).__name__ for reference in attributes), "")
+    kind = str(case.queries.trace.modules.raw("type", module)) if module >= 0 else of_object
     return birth(case.queries.snapshot.cells, frames[-1].f_code.co_filename, names[0], kind)
 
 
 def birth_by_name(case: MismatchCase, names: Iterable[AccessPath]) -> Site | None:
     """Return the line that gave a tensor one of its names, as `x = load(file)`."""
-    names = sorted(names, key=lambda each: len(each.references))
+    names = sorted(names, key=lambda name: len(name.references))
+    is_of_layers = any(any(name.modules()) for name in names)
     for name in names:
-        step = next((each for each in name.references if users_file(each.owner)), name.last)
-        given = only_assignment(case.queries, step.owner, step.key) if step.kind == "attribute" else NOWHERE
-        if given is not NOWHERE and (step is name.last or not called_names(given.statement).isdisjoint(MAKES)):
-            return given.code.site_of(given.statement)
-        bound = case.binding_of(name, unmoved=True) if step.kind != "attribute" else None
-        value = values_given(bound[0].source, bound[1]).get(name.texts[0]) if bound is not None else None
-        is_passed_on = bound is not None and (isinstance(bound[1], ast.For) or not [*calls_in(bound[1])])
-        is_layer = is_passed_on and any(any(each.modules()) for each in names)  # which such a line does not make
-        if bound is not None and not is_layer and not isinstance(value, ast.Subscript | ast.DictComp):
-            return bound[0].code.site_of(bound[1])
+        step = next((step for step in name.references if users_file(step.owner)), name.last)
+        setter = only_assignment(case.queries, step.owner, step.key) if step.kind == "attribute" else NOWHERE
+        if setter is not NOWHERE and (step is name.last or not called_names(setter.statement).isdisjoint(MAKES)):
+            return setter.code.site_of(setter.statement)
+        binding = case.binding_of(name, unmoved=True) if step.kind != "attribute" else None
+        if binding is None:
+            continue
+        frame, statement = binding
+        value = values_given(frame.source, statement).get(name.texts[0])
+        passes_on = isinstance(statement, ast.For) or not [*calls_in(statement)]  # such a line makes no layer
+        if not (passes_on and is_of_layers) and not isinstance(value, ast.Subscript | ast.DictComp):
+            return frame.code.site_of(statement)
     return None
 
 
-def _culprit(case: MismatchCase, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:
+def _culprit(case: MismatchCase, verdict: Verdict, names: list[str], likely_birth: Site | None) -> Culprit:
     queries = case.queries
     row = case.moment.row(verdict.name.last.value)
     return as_culprit(
         queries,
         case.odd_tensor if row is None else row,
         names or [unnamed()],
-        statement_site(queries, verdict.born) or guessed,
+        statement_site(queries, verdict.born) or likely_birth,
         moved=statement_site(queries, verdict.moved),
         chain=_chain(case),
         certainty=verdict.certainty,
@@ -161,8 +164,8 @@ def _chain(case: MismatchCase) -> tuple[Site, ...]:
     if sites and queries.package(sites[0]):
         sites.insert(0, queries.user(sites[0]))  # the user's line that led there
     sites += [package_line_with_the_owner(case), queries.op_site(case.op)]
-    found = [_loaded_from(case), *(statement_site(queries, id) for id in sites)]
-    lines = {(site.file, site.line): site for site in found if site is not None}
+    steps = [_loaded_from(case), *(statement_site(queries, id) for id in sites)]
+    lines = {(step.file, step.line): step for step in steps if step is not None}
     return tuple(lines.values())[-LONGEST_CHAIN:]
 
 
@@ -172,8 +175,8 @@ def _loaded_from(case: MismatchCase) -> Site | None:
     call = next((call for call in calls if called_name(call) == "load_state_dict" and call.args), None)
     if call is None:
         return None
-    bound = [statement for variable in names_in(call.args[0]) for statement in frame.bindings(variable)[-1:]]
-    return frame.code.site_of(bound[0]) if bound else None
+    setters = [statement for variable in names_in(call.args[0]) for statement in frame.bindings(variable)[-1:]]
+    return frame.code.site_of(setters[0]) if setters else None
 
 
 # Its sentences: which tensor is where, and why it did not come along.
@@ -182,7 +185,7 @@ def _loaded_from(case: MismatchCase) -> Site | None:
 def message(case: MismatchCase, verdict: Verdict, name: str, operand: str | None) -> str:
     """Say where the odd tensor and the others are, then why.
 
-    `name` is of the tensor that the cause is about. `operand` is of the odd one, if that was computed from it.
+    `name` is that of the tensor which the cause is about; `operand` that of the odd tensor, if it was computed from it.
     """
     siblings, where = _siblings(case, verdict, name), {"odd": case.odd_trait}
     rest = _others(case, verdict, 1 + len(siblings))
@@ -208,26 +211,27 @@ def _reason(case: MismatchCase, verdict: Verdict) -> str:
 def _siblings(case: MismatchCase, verdict: Verdict, name: str) -> list[str]:
     """Return the last steps to other odd inputs that the same owner holds: `.bias` beside `model.head.weight`."""
     path = next((path for path in (verdict.name, *case.names) if path.text == name), NO_PATH)
-    named = [names[0] for row in case.mismatch.others_of_odd_trait if (names := case.moment.names(row))]
-    owner, _ = _split(path)
-    return [_split(each)[1] for each in named if each.text != name and owner and _split(each)[0] == owner]
+    others = [names[0] for row in case.mismatch.others_of_odd_trait if (names := case.moment.names(row))]
+    owner, _ = _owner_and_step(path)
+    steps = (_owner_and_step(other) for other in others if other.text != name and owner)
+    return [step for owner_of_other, step in steps if owner_of_other == owner]
 
 
-def _split(path: AccessPath) -> tuple[str, str]:
+def _owner_and_step(path: AccessPath) -> tuple[str, str]:
     """Return `model.head` and `.weight`; of an item `states["a.b"]` the variable, and all of it."""
-    last = max((at for at, text in enumerate(path.texts) if text.startswith(".")), default=0)
-    owner, rest = "".join(path.texts[:last]), "".join(path.texts[last:])
-    return (owner, rest) if last else (path.texts[0] if len(path.texts) > 1 else "", rest)
+    last = max((index for index, text in enumerate(path.texts) if text.startswith(".")), default=0)
+    owner, step = "".join(path.texts[:last]), "".join(path.texts[last:])
+    return (owner, step) if last else (path.texts[0] if len(path.texts) > 1 else "", step)
 
 
 def _others(case: MismatchCase, verdict: Verdict, named: int) -> str:
     """Say where the rest of the module is: "the others", if all but the named tensors are there."""
-    count = verdict.others if verdict.cause != "not-registered" and case.mismatch.of == "inputs" else 0
-    if verdict.module is NO_PATH or not count:
+    there = verdict.others if verdict.cause != "not-registered" and case.mismatch.of == "inputs" else 0
+    if verdict.module is NO_PATH or not there:
         return _other_inputs(case)
-    elsewhere = sum(1 for _ in registered(verdict.module.last.value)) - count
+    elsewhere = sum(1 for _ in registered(verdict.module.last.value)) - there
     key = "mismatch.module-in-part" if elsewhere > named else "mismatch.module"
-    return sentence(key, count=count, module=verdict.module.text, expected=case.expected_trait)
+    return sentence(key, count=there, module=verdict.module.text, expected=case.expected_trait)
 
 
 _REFUSED: Final = family(
@@ -252,13 +256,13 @@ def _intent(case: MismatchCase, verdict: Verdict) -> str:
     words = case.mismatch.words
     if words is not None:
         return sentence("mismatch.asked", expected=case.expected_trait, line=words, text=one_line(words.text))
-    whole = verdict.kind == "never-moved" and verdict.module is not NO_PATH and not verdict.others
-    if not case.mismatch.is_undecided or not whole:
+    stayed_whole = verdict.kind == "never-moved" and verdict.module is not NO_PATH and not verdict.others
+    if not case.mismatch.is_undecided or not stayed_whole:
         return ""
     rows = (row for row in case.queries.inputs(case.op) if case.is_expected(row))
     origins = (find_origin(case.queries, row) for row in rows)
-    arrived = next((each for each in origins if each.arrival in ("copied", "made-there")), None)
-    site = statement_site(case.queries, case.queries.born(arrived.row)) if arrived is not None else None
+    sent = next((origin for origin in origins if origin.arrival in ("copied", "made-there")), None)
+    site = statement_site(case.queries, case.queries.born(sent.row)) if sent is not None else None
     if site is None:
         return ""
     text = one_line(site.text)
@@ -267,8 +271,8 @@ def _intent(case: MismatchCase, verdict: Verdict) -> str:
 
 def _hook(case: MismatchCase) -> str:
     """Say that a hook of the module that owns the tensor brought the others to where they are."""
-    found = case.hooked() if case.mismatch.of == "inputs" and case.odd_trait != META else ()
-    owner = next((owner for _, owner, hook in found if hook.stay and hook.device == case.expected_trait), None)
+    hooked = case.hooked() if case.mismatch.of == "inputs" and case.odd_trait != META else ()
+    owner = next((owner for _, owner, hook in hooked if hook.stay and hook.device == case.expected_trait), None)
     return sentence("mismatch.hook", module=owner.text, expected=case.expected_trait) if owner is not None else ""
 
 
@@ -288,10 +292,10 @@ def _package(case: MismatchCase) -> str:
     if site is None or not site.package:
         return ""
     line = package_line_with_the_owner(case)
-    row = case.queries.trace.sites[line] if line >= 0 else None
-    if row is not None:
-        own = {"owner": Site.of(row), "owner_text": one_line(row.text)}
-        failed = sentence("mismatch.package-owner", package=site.package, **own)
+    owner = case.queries.trace.sites[line] if line >= 0 else None
+    if owner is not None:
+        owner_line = {"owner": Site.of(owner), "owner_text": one_line(owner.text)}
+        failed = sentence("mismatch.package-owner", package=site.package, **owner_line)
     else:
         failed = sentence("mismatch.package", package=site.package)
     if not site.caller:
@@ -308,22 +312,22 @@ def package_line_with_the_owner(case: MismatchCase) -> SiteId:
     """
     holders = {type(value).__name__ for name in case.names for value in name.objects[:-1]}
     failed, snapshot = case.queries.op_site(case.op), case.queries.snapshot
-    for site in (failed, *map(SiteId, (*snapshot.around, *snapshot.sites))):
-        row = case.queries.trace.sites[site]
-        if row.function.rpartition(".")[0] in holders:
-            return site if row.package and site != failed else NO_SITE
+    for site_id in (failed, *map(SiteId, (*snapshot.around, *snapshot.sites))):
+        site = case.queries.trace.sites[site_id]
+        if site.function.rpartition(".")[0] in holders:
+            return site_id if site.package and site_id != failed else NO_SITE
     return NO_SITE
 
 
 def _phase(case: MismatchCase) -> str:
     """Say that only evaluation reached the line, if so."""
     ops = case.queries.trace.ops
-    before = slice(case.op)
-    trained = case.queries.is_phase("backward")[before].any()
-    trained_here = ops.ints("grad")[before][ops.ints("site")[before] == ops.number("site", case.op)].any()
+    earlier_ops = slice(case.op)
+    trained = case.queries.is_phase("backward")[earlier_ops].any()
+    trained_here = ops.ints("grad")[earlier_ops][ops.ints("site")[earlier_ops] == ops.number("site", case.op)].any()
     calls = case.queries.trace.calls
-    called = np.flatnonzero(calls.ints("begin") <= case.op)
-    is_evaluating = bool(len(called)) and calls.number("training", int(called[-1])) == 0
+    begun = np.flatnonzero(calls.ints("begin") <= case.op)
+    is_evaluating = bool(len(begun)) and calls.number("training", int(begun[-1])) == 0
     if trained and not trained_here and not ops.number("grad", case.op) and is_evaluating:
         return sentence("mismatch.evaluation")
     return ""

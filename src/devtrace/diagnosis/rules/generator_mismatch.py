@@ -40,11 +40,11 @@ def generator_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, t
     wrong = [value for value in generators if kinds.device_named_by(value).split(":")[0] == odd.split(":")[0]]
     paths = sorted((name for value in wrong for name in moment.walk.names(value)), key=lambda name: name.rank)
     default = _default_device(frame) if not paths else None
-    made = _generator_call(queries, moment, paths[0]) if paths else default
-    fixes = _fixes(frame, made, next(iter(paths), None)) if frame.is_there else iter(())
+    maker = _generator_call(queries, moment, paths[0]) if paths else default
+    fixes = _fixes(frame, maker, next(iter(paths), None)) if frame.is_there else iter(())
     fix = next(fixes, Fix(sentence("generator-device.advice")))
     names = tuple(path.text for path in paths) or _names_in_a_loader(frame)
-    born = made.code.site_of(made.statement) if made is not None else None
+    born = maker.code.site_of(maker.statement) if maker is not None else None
     key = "generator-mismatch.message" if default is None else "generator-mismatch.default"
     certainty: Certainty = "seen" if paths and queries.evidence.saw_ops else "inferred"
     return Finding(
@@ -76,11 +76,11 @@ def _names_in_a_loader(frame: FailingFrame) -> tuple[str, ...]:
 def _generator_call(queries: TraceQueries, moment: FailingMoment, name: AccessPath) -> SourceNode | None:
     """Return the `torch.Generator(...)` that is assigned to the last step of a name."""
     owner, leaf = name.last.owner, name.last.text.lstrip(".")
-    bound = [(each.code, each.statement) for each in assignments(queries, owner, leaf)] if owner is not None else []
+    setters = [(each.code, each.statement) for each in assignments(queries, owner, leaf)] if owner is not None else []
     if owner is None:
         frame = FailingFrame.of(moment, name.frame, HOST)
-        bound = [(frame.code, statement) for statement in frame.bindings(leaf)]
-    return next(_calls(reversed(bound), ("Generator",)), None)
+        setters = [(frame.code, statement) for statement in frame.bindings(leaf)]
+    return next(_calls(reversed(setters), ("Generator",)), None)
 
 
 def _default_device(frame: FailingFrame) -> SourceNode | None:
@@ -88,8 +88,8 @@ def _default_device(frame: FailingFrame) -> SourceNode | None:
     code, tree = frame.code, frame.source.tree
     roots = ((code, root) for root in (frame.body, tree))
     blocks = ((code, item.context_expr) for node in nodes_of(ast.With, tree) for item in node.items)
-    set_there = _calls(roots, ("set_default_device", "set_default_tensor_type"))
-    return next(itertools.chain(set_there, _calls(blocks, ("device",))), None)
+    setters = _calls(roots, ("set_default_device", "set_default_tensor_type"))
+    return next(itertools.chain(setters, _calls(blocks, ("device",))), None)
 
 
 def _calls(parts: Iterable[tuple[Code, ast.AST]], names: tuple[str, ...]) -> Iterator[SourceNode]:
@@ -100,26 +100,26 @@ def _calls(parts: Iterable[tuple[Code, ast.AST]], names: tuple[str, ...]) -> Ite
                 yield SourceNode(code, call, code.source.statement(call))
 
 
-def _fixes(frame: FailingFrame, made: SourceNode | None, name: AccessPath | None) -> Iterator[Fix]:
+def _fixes(frame: FailingFrame, maker: SourceNode | None, name: AccessPath | None) -> Iterator[Fix]:
     """Yield the fixes whose names have values at their lines.
 
-    `made` is the call that makes the generator, or that sets the default device which the generator follows.
+    `maker` is the call that makes the generator, or that sets the default device which the generator follows.
     """
-    first = _make_on_the_device(frame, made, name) if made is not None and name is not None else ()
-    fixes = (*first, *_draw_then_move(frame), *_give_to_the_loader(frame))
-    moment, now = frame.moment, frame.moment.queries.failed
-    return (fix for fix in fixes if not any(proof.unwritable(moment, edit, now) for edit in fix.edits))
+    at_maker = _make_on_the_device(frame, maker, name) if maker is not None and name is not None else ()
+    fixes = (*at_maker, *_draw_then_move(frame), *_give_to_the_loader(frame))
+    moment, failed = frame.moment, frame.moment.queries.failed
+    return (fix for fix in fixes if not any(proof.unwritable(moment, edit, failed) for edit in fix.edits))
 
 
-def _make_on_the_device(frame: FailingFrame, made: SourceNode, name: AccessPath) -> Iterator[Fix]:
+def _make_on_the_device(frame: FailingFrame, maker: SourceNode, name: AccessPath) -> Iterator[Fix]:
     """`torch.Generator()` in the same frame becomes `torch.Generator(device)`."""
     outer = FailingFrame.of(frame.moment, name.frame, frame.expected_trait)
-    if name.last.owner is not None or made.source is not outer.source:
+    if name.last.owner is not None or maker.source is not outer.source:
         return
-    device = outer.device_code(outer.source.span(made.node).line)
-    if device and isinstance(made.node, ast.Call):
-        new = f"{made.code.text(made.node.func)}({device})"
-        yield from suggested(sentence("fixed.generator", code=new), made.code.replaced(made.node, new))
+    device = outer.device_code(outer.source.span(maker.node).line)
+    if device and isinstance(maker.node, ast.Call):
+        new = f"{maker.code.text(maker.node.func)}({device})"
+        yield from suggested(sentence("fixed.generator", code=new), maker.code.replaced(maker.node, new))
 
 
 def _draw_then_move(frame: FailingFrame) -> Iterator[Fix]:
@@ -139,6 +139,6 @@ def _give_to_the_loader(frame: FailingFrame) -> Iterator[Fix]:
     for call in calls_in(frame.body):
         if called_name(call) == "DataLoader":
             device = frame.device_code(frame.source.span(call).line) or "torch.get_default_device()"
-            made = f"torch.Generator({device})"
-            edit = frame.code.replaced(call, frame.code.with_argument(call, "generator", made))
-            yield from suggested(sentence("fixed.give-generator", code=f"generator={made}"), edit)
+            generator = f"torch.Generator({device})"
+            edit = frame.code.replaced(call, frame.code.with_argument(call, "generator", generator))
+            yield from suggested(sentence("fixed.give-generator", code=f"generator={generator}"), edit)

@@ -15,11 +15,11 @@ def left_out() -> list[str]:
 
 
 def run_rule(
-    load: Callable[[], Any], given: Iterable[Any], name: str, findings: list[Finding], notes: list[str]
+    load: Callable[[], Any], arguments: Iterable[Any], name: str, findings: list[Finding], notes: list[str]
 ) -> None:
-    """Add what a rule finds; loading it may fail, too."""
+    """Add what a rule finds, or a note if it fails; loading it may fail, too."""
     try:
-        findings += load()(*given)
+        findings += load()(*arguments)
     except Exception as fault:  # noqa: BLE001 (whatever it is, other rules go on)
         notes.append(failed_rule(name, fault))
 
