@@ -27,7 +27,7 @@ from devtrace.trace.tables import TraceData
 
 
 def diagnose(case: Case) -> ReportData:
-    """Return the report of a case; of a trace alone, that carries its findings, it gives those."""
+    """Return the report of a case; if its trace carries findings, those."""
     with reading(case.files):
         report = _report_of(case)
     for add in offered("report").values():
@@ -56,13 +56,13 @@ def _diagnosed(trace: TraceData, snapshot: Snapshot) -> ReportData:
     else:
         for slug, load in offers("cost rule").items():
             run_rule(load, (queries, tally), slug, findings, notes)
-    shown, silenced = unsilenced(queries, findings)
-    found = worst_first(shown)
+    unsorted, silenced = unsilenced(queries, findings)
+    shown = worst_first(unsorted)
     for change in offered("findings").values():
-        found = change(queries, found)
+        shown = change(queries, shown)
     is_clear = not notes and ending.is_clear(queries, rows)
-    end = {"closing": ending.closing(queries, found), "all_clear": is_clear}
-    return with_report(trace, found, rows, [*notes, *silenced], snapshot, **end)
+    end = {"closing": ending.closing(queries, shown), "all_clear": is_clear}
+    return with_report(trace, shown, rows, [*notes, *silenced], snapshot, **end)
 
 
 def _diagnosed_error(trace: TraceData, snapshot: Snapshot) -> ReportData:

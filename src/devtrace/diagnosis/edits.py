@@ -37,7 +37,7 @@ class Code:
         return self._added(self.source.span(statement).line - 1, self._indent(statement), lines)
 
     def below(self, statement: ast.stmt, *lines: str) -> Edit | None:
-        """Add lines after a statement and what stands behind it in its line, with the indent of that."""
+        """Add lines after the last line of a statement, with the indent of its first line."""
         return self._added(self.source.span(statement).end_line, self._indent(statement), lines)
 
     def into(self, statement: ast.For | ast.With | ast.AsyncFor | ast.AsyncWith, *lines: str) -> Edit | None:
@@ -62,11 +62,11 @@ class Code:
         """Remove a statement that has its lines for itself, else nothing; `pass` remains where nothing else is left."""
         span = self.source.span(statement)
         lines = self._lines(span.line, span.end_line)
-        beside = lines.strip().removeprefix(self.text(statement)).strip()
-        if beside and not beside.startswith("#"):
+        rest = lines.strip().removeprefix(self.text(statement)).strip()
+        if rest and not rest.startswith("#"):
             return None
-        alone = len(self.source.block(statement)) <= 1
-        return self._checked(span.line, lines, " " * span.column + "pass" if alone else "")
+        is_only_one = len(self.source.block(statement)) <= 1
+        return self._checked(span.line, lines, " " * span.column + "pass" if is_only_one else "")
 
     def text(self, node: ast.AST) -> str:
         return self.source.segment(node)
@@ -79,9 +79,9 @@ class Code:
 
     def with_argument(self, call: ast.Call, word: str, text: str) -> str:
         """Return `f(a, device=d)` for `f(a)`, and for `f(a, device=other)`."""
-        given = keyword(call, word)
-        if given is not None:
-            return self.text_with(call, (given, text))
+        argument = keyword(call, word)
+        if argument is not None:
+            return self.text_with(call, (argument, text))
         body = self.text(call)[:-1].rstrip().removesuffix(",")
         return f"{body}{', ' if call.args or call.keywords else ''}{word}={text})"
 
@@ -103,8 +103,8 @@ class Code:
     def method_call(self, call: ast.AST) -> str:
         """Return `to(d)` of `x.to(d)`; empty for what is no call of a method."""
         match call:
-            case ast.Call(func=ast.Attribute(attr=name), args=given, keywords=words):
-                return f"{name}({', '.join(map(self.text, (*given, *words)))})"
+            case ast.Call(func=ast.Attribute(attr=name), args=arguments, keywords=keywords):
+                return f"{name}({', '.join(map(self.text, (*arguments, *keywords)))})"
         return ""
 
     def called_on(self, node: ast.expr, call: str) -> str:
@@ -116,7 +116,7 @@ class Code:
         return "\n".join(self.source.line(number) for number in range(first, last + 1))
 
     def _indent(self, statement: ast.stmt) -> int:
-        """Return the column of the first statement of a block in the line of one: `a = f(); b = g()`."""
+        """Return the column of `a` for either statement of the line `a = f(); b = g()`: of the line's first one."""
         spans = map(self.source.span, self.source.block(statement) or [statement])
         return min(span.column for span in spans if span.line == self.source.span(statement).line)
 
@@ -132,21 +132,18 @@ class Code:
 
 
 def merged(edits: Sequence[Edit]) -> tuple[Edit, ...]:
-    """Return edits of several fixes as one set: what two say is said once, two of the same lines become one edit.
-
-    Nothing is returned if two contradict each other.
-    """
-    found: list[Edit] = []
+    """Return edits of several fixes as one set, two of the same lines as one edit; nothing if two contradict."""
+    union: list[Edit] = []
     for edit in dict.fromkeys(edits):
-        at = next((i for i, other in enumerate(found) if _overlap(edit, other)), None)
-        if at is None:
-            found.append(edit)
+        index = next((index for index, other in enumerate(union) if _overlap(edit, other)), None)
+        if index is None:
+            union.append(edit)
             continue
-        both = _both(found[at], edit)
+        both = _both(union[index], edit)
         if both is None:
             return ()
-        found[at] = both
-    return tuple(found)
+        union[index] = both
+    return tuple(union)
 
 
 def _overlap(one: Edit, other: Edit) -> bool:
@@ -159,23 +156,24 @@ def _overlap(one: Edit, other: Edit) -> bool:
 
 
 def _both(one: Edit, other: Edit) -> Edit | None:
-    if not one.before:
-        known = one.after.split("\n")
-        return replace(one, after="\n".join([*known, *(line for line in other.after.split("\n") if line not in known)]))
+    """Return one edit with the changes of two that overlap; None if they contradict each other."""
+    if not one.before:  # both only add lines
+        lines = one.after.split("\n")
+        return replace(one, after="\n".join([*lines, *(line for line in other.after.split("\n") if line not in lines)]))
     if (one.line, one.before) != (other.line, other.before):
         return None
     changes = sorted({*_changes(one), *_changes(other)})
-    text, done = "", 0
+    text, position = "", 0
     for start, end, new in changes:
-        if start < done:
+        if start < position:  # two change the same characters
             return None
-        text += one.before[done:start] + new
-        done = end
-    return replace(one, after=text + one.before[done:])
+        text += one.before[position:start] + new
+        position = end
+    return replace(one, after=text + one.before[position:])
 
 
 def _changes(edit: Edit) -> Iterator[tuple[int, int, str]]:
-    """Return what an edit replaces: from and to in its text, and by what."""
+    """Return `(4, 5, "y")` for an edit of `x = a` to `x = y`: from, to, and the new text."""
     compared = difflib.SequenceMatcher(None, edit.before, edit.after, autojunk=False)
     opcodes = (opcode for opcode in compared.get_opcodes() if opcode[0] != "equal")
     return ((start, end, edit.after[first:last]) for _, start, end, first, last in opcodes)
@@ -193,16 +191,16 @@ class Edited:
     def of(cls, source: Source, edit: Edit) -> Edited | None:
         """Return the source with an edit; None if it is not Python any more.
 
-        Of a source with an edit in a function only what is around that is read again.
+        Of a source with an edit in a function only that function is read again.
         """
         first = edit.line if edit.before else edit.line + 1
         part = source.part(first, edit.line + edit.before.count("\n"))
-        for each in (part, source) if part is not None else (source,):
-            after = parse(applied(each.text, [edit], each.first, source.indent), each.file, each.first)
-            found = cls(after, first, first + edit.after.count("\n")) if after is not None else None
-            if found is None or all(found.source.function(new) is not None for new in found.statements()):
+        for before in (part, source) if part is not None else (source,):
+            after = parse(applied(before.text, [edit], before.first, source.indent), before.file, before.first)
+            edited = cls(after, first, first + edit.after.count("\n")) if after is not None else None
+            if edited is None or all(edited.source.function(new) is not None for new in edited.statements()):
                 break  # else it is below the function, where all names of the file count
-        return found
+        return edited
 
     def statements(self) -> Iterator[ast.stmt]:
         """Return the statements that begin on a new line."""
@@ -214,10 +212,10 @@ def applied(text: str, edits: Sequence[Edit], first: int = 1, indent: int = 0) -
     lines = text.split("\n")
     for edit in sorted(edits, key=lambda edit: (-edit.line, edit.before != "")):
         new = [line[indent:] if line.strip() else line for line in edit.after.split("\n")]
-        at = edit.line - first
+        index = edit.line - first
         if edit.before:
             count = edit.before.count("\n") + 1
-            lines[at : at + count] = new if edit.after else []
+            lines[index : index + count] = new if edit.after else []
         else:
-            lines[at + 1 : at + 1] = new
+            lines[index + 1 : index + 1] = new
     return "\n".join(lines)

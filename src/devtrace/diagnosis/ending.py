@@ -27,19 +27,19 @@ def closing(queries: TraceQueries, findings: Sequence[Finding]) -> str:
     A device error of torch or `devtrace.expect` counts as one even if the program raised it again.
     """
     outcome, frames = queries.trace.outcome, queries.frame_sites
-    if not outcome.startswith(FAILED) or not frames or any(each.severity == "error" for each in findings):
+    if not outcome.startswith(FAILED) or not frames or any(finding.severity == "error" for finding in findings):
         return ""
     error = outcome.removeprefix(FAILED)
-    site, (name, _, text) = queries.site(queries.user(frames[0])), error.partition(": ")
-    if name == DeviceError.__name__ or ABOUT_DEVICES.search(text):
-        text = shorten(BEFORE_ITS_ERROR.sub("", text), 120)
+    site, (name, _, message) = queries.site(queries.user(frames[0])), error.partition(": ")
+    if name == DeviceError.__name__ or ABOUT_DEVICES.search(message):
+        text = shorten(BEFORE_ITS_ERROR.sub("", message), 120)
         return sentence("report.failed-of-devices", error=name, site=site, text=text)
     keys = "report.failed", "report.failed-in-a-kernel", "report.failed-unknown"
     return sentence(by_part_of_a_device(error, *keys), error=name, site=site)
 
 
 def by_part_of_a_device(error: str, none: str, in_a_kernel: str, unknown: str) -> str:
-    """Choose a sentence's key for an error that is not about devices, by the part that one had in it."""
+    """Choose a sentence's key by a device's part in an error about something else: none, a kernel's assert, unknown."""
     if _REFUSED_BY_A_KERNEL in error:
         return in_a_kernel
     return unknown if _OF_DEVICES.search(error) else none
@@ -58,28 +58,28 @@ def _has_a_detour(queries: TraceQueries) -> bool:
     tensors = queries.trace.tensors
     sources, devices = tensors.ints("source"), tensors.ints("device")
     back = np.flatnonzero((sources >= 0) & (queries.producers >= 0) & (devices != queries.host))
-    there = queries.bases[sources[back]]
-    there = there[(devices[there] == queries.host) & (queries.producers[there] >= 0) & (queries.dims[there] > 0)]
-    left = sources[there]
-    made = queries.producers[queries.bases[left[(left >= 0) & (devices[left] != queries.host)]]]
-    return bool((queries.is_kind("compute") & queries.on_a_device)[made[made >= 0]].any())
+    bases = queries.bases[sources[back]]
+    on_cpu = bases[(devices[bases] == queries.host) & (queries.producers[bases] >= 0) & (queries.dims[bases] > 0)]
+    originals = sources[on_cpu]
+    on_device = queries.bases[originals[(originals >= 0) & (devices[originals] != queries.host)]]
+    makers = queries.producers[on_device]
+    return bool((queries.is_kind("compute") & queries.on_a_device)[makers[makers >= 0]].any())
 
 
 def _copies_within_a_model(queries: TraceQueries) -> bool:
-    """Return whether gradients crossed from or to the CPU, or calls of modules copied what they had made, or one tensor
-    again and again."""
-    sites, rows = queries.trace.ops.ints("site"), queries.trace.copies.ints("op")
+    """Return whether gradients crossed from or to the CPU, or modules' calls copied their results or a tensor twice."""
+    sites, copy_ops = queries.trace.ops.ints("site"), queries.trace.copies.ints("op")
     forward = ~queries.is_phase("backward")
     outermost, to = queries.outermost_calls, directions(queries)
-    seen: set[int] = set()
+    copied: set[int] = set()
     with_the_host = to["h2d"] | to["d2h"]  # between devices a model that is split copies on purpose
-    if (with_the_host & ~forward[rows]).any():
+    if (with_the_host & ~forward[copy_ops]).any():
         return True
-    for op in rows[with_the_host & (outermost[rows] >= 0) & forward[rows]].tolist():
+    for op in copy_ops[with_the_host & (outermost[copy_ops] >= 0) & forward[copy_ops]].tolist():
         base = next(map(queries.base, queries.carried(op)), NO_TENSOR)
-        made = queries.producer(base) if base >= 0 else NO_OP
-        is_made_here = made >= 0 and outermost[made] == outermost[op]
-        if base in seen or (is_made_here and sites[made] != sites[op]):  # `torch.tensor(1.0, device=d)` is one site
+        maker = queries.producer(base) if base >= 0 else NO_OP
+        is_own_result = maker >= 0 and outermost[maker] == outermost[op]
+        if base in copied or (is_own_result and sites[maker] != sites[op]):  # `torch.tensor(1.0, device=d)` is one site
             return True
-        seen.add(base)
+        copied.add(base)
     return False

@@ -169,8 +169,8 @@ class ReportData:
     def used_accelerator(self) -> bool:
         """Return whether an op ran on a device other than the CPU."""
         names = [str(device) for device in self.trace.devices]
-        ran = {names[row] for row in set(self.trace.ops.ints("device").tolist()) if row >= 0}
-        return not ran.union(*(row.ops for row in self.ledger)) <= {"cpu", "meta"}
+        devices = {names[device] for device in set(self.trace.ops.ints("device").tolist()) if device >= 0}
+        return not devices.union(*(row.ops for row in self.ledger)) <= {"cpu", "meta"}
 
 
 def to_json(part: Any, site: Callable[[Site | None], Any] = lambda site: site and asdict(site)) -> dict[str, Any]:
@@ -178,43 +178,43 @@ def to_json(part: Any, site: Callable[[Site | None], Any] = lambda site: site an
 
     A trace writes them as row ids, -1 where there is none; an export in full.
     """
-    plain = {field.name: _plain(getattr(part, field.name), site) for field in fields(part)}
+    plain = {field.name: _plain_value(getattr(part, field.name), site) for field in fields(part)}
     filled = {name: value for name, value in plain.items() if value or name not in ("holders", "others", "trains")}
     return filled | {name: site(None) for name in _EMPTY_AS_SITES if plain.get(name, "") is None}
 
 
-def _plain(value: Any, site: Callable[[Site | None], Any]) -> Any:
+def _plain_value(value: Any, site: Callable[[Site | None], Any]) -> Any:
     if isinstance(value, tuple):
-        return [_plain(each, site) for each in value]
+        return [_plain_value(item, site) for item in value]
     if isinstance(value, Site):
         return site(value)
     return to_json(value, site) if is_dataclass(value) else value
 
 
 def with_parts(data: Any, part: Callable[[dict[str, Any]], dict[str, Any]], text: Callable[[str], str] = str) -> Any:
-    """Return what `to_json` wrote with each of its parts, and each text, as these give it."""
+    """Return what `to_json` wrote, with `part` applied to its dicts, innermost first, and `text` to its texts."""
     if isinstance(data, dict):
-        return part({name: with_parts(each, part, text) for name, each in data.items()})
+        return part({name: with_parts(value, part, text) for name, value in data.items()})
     if isinstance(data, list):
-        return [with_parts(each, part, text) for each in data]
+        return [with_parts(item, part, text) for item in data]
     return text(data) if isinstance(data, str) else data
 
 
 def from_json(
     data: Mapping[str, Any], site: Callable[[Any], Site | None] = lambda values: Site(**values) if values else None
 ) -> Finding:
-    """Return the finding that `to_json` wrote, its sites as `site` reads them; what is left out is as by default."""
-    return Finding(**_known(Finding, data, site))
+    """Return the finding that `to_json` wrote, its sites as `site` reads them; fields left out have their defaults."""
+    return Finding(**_known_fields(Finding, data, site))
 
 
-def _known(kind: type[Any], data: Mapping[str, Any], site: Callable[[Any], Site | None]) -> dict[str, Any]:
-    return {field.name: _read(field.name, data[field.name], site) for field in fields(kind) if field.name in data}
+def _known_fields(kind: type[Any], data: Mapping[str, Any], site: Callable[[Any], Site | None]) -> dict[str, Any]:
+    return {field.name: _read_field(field.name, data[field.name], site) for field in fields(kind) if field.name in data}
 
 
-def _read(name: str, value: Any, site: Callable[[Any], Site | None]) -> Any:
-    """Return a field of a finding or of a part of one; what is at no site that is there is left out of a list."""
+def _read_field(name: str, value: Any, site: Callable[[Any], Site | None]) -> Any:
+    """Return a field's value from JSON; a list without the sites, or lines, that the trace does not have."""
     if isinstance(value, list):
-        return tuple(part for each in value if (part := _read(name, each, site)) is not None)
+        return tuple(part for item in value if (part := _read_field(name, item, site)) is not None)
     if name in _SITES:
         return site(value)
     if name in ("cell", "grade"):
@@ -223,7 +223,7 @@ def _read(name: str, value: Any, site: Callable[[Any], Site | None]) -> Any:
         return None
     if name not in _PARTS or value is None:
         return value
-    return _PARTS[name](**_known(_PARTS[name], {"certainty": "inferred", **value}, site))
+    return _PARTS[name](**_known_fields(_PARTS[name], {"certainty": "inferred", **value}, site))
 
 
 _SITES: Final = ("site", "born", "moved", "chain")
@@ -243,9 +243,9 @@ _MICROSECONDS: Final = {"host-sync": 20, "device-to-host-copy": 25, "cpu-compute
 
 
 def estimated_cost(finding: Finding) -> float:
-    """Return about how many microseconds what a finding counts takes; 0 of what takes no time."""
-    one = _MICROSECONDS.get(finding.rule, 10 if finding.rule.endswith("-copy") else 0)
-    return finding.count * one + finding.bytes / 10_000 if one else 0
+    """Return about how many microseconds a finding's syncs, copies or CPU ops take; 0 for a rule of other things."""
+    cost_of_one = _MICROSECONDS.get(finding.rule, 10 if finding.rule.endswith("-copy") else 0)
+    return finding.count * cost_of_one + finding.bytes / 10_000 if cost_of_one else 0
 
 
 def worst_first(findings: Iterable[Finding], cost: Callable[[Finding], float] = estimated_cost) -> tuple[Finding, ...]:
@@ -254,5 +254,5 @@ def worst_first(findings: Iterable[Finding], cost: Callable[[Finding], float] = 
 
 
 def sites_of_errors(findings: Iterable[Finding]) -> set[Site | None]:
-    errors = [each for each in findings if each.severity == "error"]
-    return {each.site for each in errors} | {each.culprit.born for each in errors if each.culprit is not None}
+    errors = [finding for finding in findings if finding.severity == "error"]
+    return {error.site for error in errors} | {error.culprit.born for error in errors if error.culprit is not None}

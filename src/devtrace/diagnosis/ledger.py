@@ -55,7 +55,7 @@ def _copies(queries: TraceQueries) -> counting.Copies:
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts by site row."""
+    """Counts by site: each column has a place for each site of the trace."""
 
     by_device: Ints
     counts: dict[str, Ints]
@@ -84,12 +84,12 @@ def _add_folded(queries: TraceQueries, by_device: Ints, counts: dict[str, Ints])
     folded = queries.trace.ledger
     if not len(folded):
         return
-    at = queries.users[folded.ints("site")]
+    sites = queries.users[folded.ints("site")]
     for name, column in counts.items():
-        np.add.at(column, at, folded.ints(name))
-    lists = folded.lists("ops")
+        np.add.at(column, sites, folded.ints(name))
+    lists = folded.lists("ops")  # for each line of the ledger its ops by device
     device = np.arange(len(lists.flat)) - lists.offsets[lists.rows]
-    np.add.at(by_device, (at[lists.rows], device), lists.flat)
+    np.add.at(by_device, (sites[lists.rows], device), lists.flat)
 
 
 def rows(queries: TraceQueries, tally: Tally) -> tuple[LedgerRow, ...]:
@@ -100,7 +100,7 @@ def rows(queries: TraceQueries, tally: Tally) -> tuple[LedgerRow, ...]:
     return tuple(
         LedgerRow(
             cast(Site, queries.site(SiteId(site))),
-            {names[device]: int(number) for device, number in enumerate(by_device[site]) if number},
+            {names[device]: int(ops) for device, ops in enumerate(by_device[site]) if ops},
             **{name: int(column[site]) for name, column in counts.items()},
         )
         for site in np.flatnonzero(busy).tolist()
@@ -112,7 +112,7 @@ def stored(trace: TraceData) -> tuple[LedgerRow, ...]:
     return tuple(
         LedgerRow(
             Site.of(row.site),
-            {str(trace.devices[device]): number for device, number in enumerate(row.ops) if number},
+            {str(trace.devices[device]): ops for device, ops in enumerate(row.ops) if ops},
             **{name: getattr(row, name) for name in LEDGER_COUNTS},
         )
         for row in trace.ledger

@@ -46,33 +46,33 @@ class Case:
 def to_json(case: Case) -> dict[str, Any]:
     with reading(case.files):
         snapshot = {name: getattr(case.snapshot, name) for name in _KEPT}
-        found = to_rows(snapshot | {"objects": case.snapshot.objects}, _records())
+        data = to_rows(snapshot | {"objects": case.snapshot.objects}, _records())
         ran = {str(site.file) for site in case.trace.sites}
-        made = {parts[0][2] for kind, *parts in found["rows"] if kind in ("code", "class")}
-        files = {file: _file(file, ran) for file in sorted(ran | made)}
-        found |= {"files": files, "kinds": kinds(), "trace": encode(case.trace)}
-    packed = zlib.compress(json.dumps(found, separators=(",", ":")).encode())
+        of_objects = {parts[0][2] for kind, *parts in data["rows"] if kind in ("code", "class")}
+        files = {file: _saved_file(file, ran) for file in sorted(ran | of_objects)}
+        data |= {"files": files, "kinds": kinds(), "trace": encode(case.trace)}
+    packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode())
     return {"version": VERSION, "data": base64.b64encode(packed).decode("ascii")}
 
 
 def of_json(data: Any) -> Case | None:
     """Return the case of a saved trace; None where it has none."""
     try:
-        return None if data is None else _read(data)
+        return None if data is None else _case_of(data)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, zlib.error) as fault:
         raise FormatError.of("trace-damaged", found=sentence("damage.case", fault=named(fault))) from None
 
 
-def _read(data: dict[str, Any]) -> Case:
+def _case_of(data: dict[str, Any]) -> Case:
     if data["version"] > VERSION:
         raise FormatError.of("trace-newer", version=data["version"], newest=VERSION)
     unpacked = zlib.decompressobj().decompress(base64.b64decode(data["data"]), MOST_BYTES)
-    found = json.loads(unpacked)
-    known = of_rows(found, _records())
-    objects = known["objects"]
-    kept = {name: value for name, value in known.items() if name in _KEPT}  # a file may have more
-    files = {file: File(*parts) for file, parts in found["files"].items()}
-    return Case(decode(found["trace"]), Snapshot(lambda: objects, **kept), SavedFiles(files, tuple(found["kinds"])))
+    saved = json.loads(unpacked)
+    snapshot = of_rows(saved, _records())
+    objects = snapshot["objects"]
+    kept = {name: value for name, value in snapshot.items() if name in _KEPT}  # a file may have more
+    files = {file: File(*parts) for file, parts in saved["files"].items()}
+    return Case(decode(saved["trace"]), Snapshot(lambda: objects, **kept), SavedFiles(files, tuple(saved["kinds"])))
 
 
 def without_names(case: Case) -> Case:
@@ -82,10 +82,10 @@ def without_names(case: Case) -> Case:
 
 
 def _records() -> dict[str, type]:
-    return {each.__name__: each for each in (Objects, CellText, Evidence)} | offered("fact")
+    return {record.__name__: record for record in (Objects, CellText, Evidence)} | offered("fact")
 
 
-def _file(file: str, ran: Collection[str]) -> File:
+def _saved_file(file: str, ran: Collection[str]) -> File:
     """Return a file: the user's, and a package's that ran, with the text."""
     owner = owner_of(file)
     has_text = owner == "user" or (owner == "package" and file in ran)

@@ -30,36 +30,36 @@ def unsilenced(queries: TraceQueries, findings: Iterable[Finding]) -> tuple[list
     An error is never silent.
     """
     every = list(findings)
-    rules, known, notes = _of_the_project()
-    asked = [_who_asks(queries, each, rules, known) if each.severity != "error" else "" for each in every]
-    shown = [each for each, who in zip(every, asked, strict=True) if not who]
-    by, count = list(dict.fromkeys(filter(None, asked))), len(every) - len(shown)
+    rules, known, notes = _settings_of_the_project()
+    settings = [_silencer(queries, each, rules, known) if each.severity != "error" else "" for each in every]
+    shown = [finding for finding, setting in zip(every, settings, strict=True) if not setting]
+    by, count = list(dict.fromkeys(filter(None, settings))), len(every) - len(shown)
     return shown, [*([sentence("note.silenced", count=count, by=by)] if count else []), *notes]
 
 
-def _who_asks(queries: TraceQueries, finding: Finding, rules: set[str], known: set[tuple[str, ...]]) -> str:
+def _silencer(queries: TraceQueries, finding: Finding, rules: set[str], known: set[tuple[str, ...]]) -> str:
     """Return the setting that silences a finding; empty for none."""
     if finding.rule in by_session:
         return "`%devtrace ignore`"
     if finding.rule in rules:
         return f"`{_PROJECT}`"
-    if finding.severity == "warning" and _key(finding) in known:
+    if finding.severity == "warning" and _identity(finding) in known:
         return sentence("note.baseline")
-    return "`# devtrace: ignore`" if _is_silent(queries, finding) else ""
+    return "`# devtrace: ignore`" if _has_comment(queries, finding) else ""
 
 
-def _of_the_project() -> tuple[set[str], set[tuple[str, ...]], list[str]]:
+def _settings_of_the_project() -> tuple[set[str], set[tuple[str, ...]], list[str]]:
     """Return the rules and the known findings that the nearest pyproject.toml names, and a note on what is wrong."""
     import tomllib
 
-    file = next((each for each in _project_files() if each.is_file()), None)
+    file = next((path for path in _project_files() if path.is_file()), None)
     try:
         tool = tomllib.loads(file.read_text("utf-8")).get("tool", {}) if file is not None else {}
         settings: dict[str, Any] = tool.get("devtrace", {})
         baseline = settings.get("baseline")
-        known = json.loads((file.parent / baseline).read_text("utf-8"))["findings"] if file and baseline else []
-        warned = {_key(from_json(each)) for each in known if each["severity"] == "warning"}
-        return set(settings.get("ignore", ())), warned, []
+        findings = json.loads((file.parent / baseline).read_text("utf-8"))["findings"] if file and baseline else []
+        known = {_identity(from_json(finding)) for finding in findings if finding["severity"] == "warning"}
+        return set(settings.get("ignore", ())), known, []
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as fault:
         return set(), set(), [sentence("note.settings", file=_PROJECT, fault=named(fault))]
 
@@ -69,25 +69,25 @@ def _project_files() -> list[Path]:
         folder = Path.cwd()
     except OSError:  # the folder is gone
         return []
-    return [each / _PROJECT for each in (folder, *folder.parents)]
+    return [parent / _PROJECT for parent in (folder, *folder.parents)]
 
 
-def _key(finding: Finding) -> tuple[str, ...]:
+def _identity(finding: Finding) -> tuple[str, ...]:
     """Return the identity of a finding, which stays when lines are added above it or the folder changes."""
     site = finding.site
     return (finding.rule, *((os.path.basename(site.file), site.function, site.text) if site is not None else ()))
 
 
-def _is_silent(queries: TraceQueries, finding: Finding) -> bool:
+def _has_comment(queries: TraceQueries, finding: Finding) -> bool:
     text = _text_around(queries, finding.site) if finding.site is not None else ""
-    rules = [found[1] for found in _COMMENT.finditer(text)]
-    return any(each is None or finding.rule in re.split(r"[\s,]+", each) for each in rules)
+    rules = [comment[1] for comment in _COMMENT.finditer(text)]  # None without brackets: all rules
+    return any(listed is None or finding.rule in re.split(r"[\s,]+", listed) for listed in rules)
 
 
 def _text_around(queries: TraceQueries, site: Site) -> str:
     """Return the lines of a site, and of its statement if that has no body of its own."""
-    source, found = queries.read(site.file, site.line, site.cell_id), queries.node_at(site)
+    source, place = queries.read(site.file, site.line, site.cell_id), queries.node_at(site)
     span = Span(site.line, 0, max(site.end_line, site.line), 0)
-    if found is not NOWHERE and not hasattr(found.statement, "body"):
-        span = source.span(found.statement)
+    if place is not NOWHERE and not hasattr(place.statement, "body"):
+        span = source.span(place.statement)
     return "\n".join(source.line(number) for number in range(span.line, span.end_line + 1))

@@ -19,11 +19,11 @@ def report_of(trace: TraceData) -> ReportData:
     """Return the report that a trace carries."""
     from devtrace.diagnosis.ledger import stored
 
-    findings = tuple(_read(data, trace) for data in trace.findings or ())
+    findings = tuple(_stored_finding(data, trace) for data in trace.findings or ())
     return ReportData(trace, findings, stored(trace), trace.notes)
 
 
-def _read(data: Mapping[str, Any], trace: TraceData) -> Finding:
+def _stored_finding(data: Mapping[str, Any], trace: TraceData) -> Finding:
     """Return a stored finding; one of an older devtrace, which stored no lines, gets them now."""
     finding = from_json(data, lambda id: Site.of(trace.sites[id]) if 0 <= id < len(trace.sites) else None)
     return finding if finding.lines else with_story(finding)
@@ -41,7 +41,7 @@ def with_report(
     ran_as = {cell.file: cell.count for cell in snapshot.cells} if snapshot is not None else {}
     findings = [finding if finding.lines else with_story(finding, ran_as) for finding in findings]
     sites = _Sites(trace)
-    stored = tuple(to_json(replace(each, ops=each.ops[:MOST_OPS]), sites.id) for each in findings)
+    stored = tuple(to_json(replace(finding, ops=finding.ops[:MOST_OPS]), sites.id) for finding in findings)
     rows = [(sites.id(row.site), row) for row in ledger]
     strings, values = sites.extended()
     values["ledger"] = _ledger_columns(trace, rows)

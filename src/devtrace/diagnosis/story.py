@@ -23,18 +23,18 @@ def with_story(finding: Finding, ran_as: Mapping[str, int] = {}) -> Finding:
     shown = [finding.site] if finding.site is not None else []
     with speaking_of("dtype" if finding.rule == "dtype-mismatch" else ""):
         lines = [*_each_once(_story(finding, culprit), shown)]
-        lines += [Line(sentence("label.then"), site) for site in shown if _former(site, ran_as)]
+        lines += [Line(sentence("label.then"), site) for site in shown if _ran_as_another_cell(site, ran_as)]
         return replace(finding, lines=tuple(_numbered(line, ran_as) for line in lines))
 
 
-def _former(site: Site, ran_as: Mapping[str, int]) -> str:
+def _ran_as_another_cell(site: Site, ran_as: Mapping[str, int]) -> str:
     """Say which number a cell had when it ran with a site's text, if it has another now."""
     count = ran_as.get(site.file, site.cell)
     return sentence("remark.ran-as", name=f"In[{count}]") if count != site.cell else ""
 
 
 def _numbered(line: Line, ran_as: Mapping[str, int]) -> Line:
-    remarks = (line.remark, _former(line.site, ran_as))
+    remarks = (line.remark, _ran_as_another_cell(line.site, ran_as))
     return replace(line, remark=comma().join(filter(None, remarks)))
 
 
@@ -53,14 +53,14 @@ def _story(finding: Finding, culprit: Culprit) -> Iterator[Line]:
 def _later(culprit: Culprit) -> tuple[Site, ...]:
     """Return the lines of a tensor's way after its creation."""
     born = culprit.born
-    is_it = [born is not None and (site.file, site.line) == (born.file, born.line) for site in culprit.chain]
-    return culprit.chain[is_it.index(True) + 1 if True in is_it else 1 :]
+    is_birth = [born is not None and (site.file, site.line) == (born.file, born.line) for site in culprit.chain]
+    return culprit.chain[is_birth.index(True) + 1 if True in is_birth else 1 :]
 
 
 def _each_once(lines: Iterable[Line], shown: list[Site]) -> Iterator[Line]:
     seen = {(site.file, site.line) for site in shown}
-    for number, line in enumerate(lines):
-        where = line.site.file, line.site.line
-        if number == 0 or where not in seen:
+    for index, line in enumerate(lines):
+        place = line.site.file, line.site.line
+        if index == 0 or place not in seen:  # the birth is shown even if it is the finding's own line
             yield line
-        seen.add(where)
+        seen.add(place)
