@@ -15,8 +15,9 @@ from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import CASTS
 from devtrace.dtypes import autocast_regions
 from devtrace.dtypes.mismatch import HALVES, is_saved
-from devtrace.source.element_types import COLLECTS, REAL
+from devtrace.source.element_types import COLLECTS, REAL, is_floating
 from devtrace.source.matching import called_names, calls_in
+from devtrace.source.vocabulary import DRAWS
 from devtrace.trace.ids import TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
@@ -27,9 +28,9 @@ _NOT_BY_TORCH: Final = ("float64", "float16", "bfloat16")
 
 def torch_refused_it(case: MismatchCase) -> Verdict | None:
     """Torch's sentence tells: a number that does not fit, a model in half precision beside a scaler, a target."""
+    if case.mismatch.of == "inputs" or _keeps_whole_numbers(case):
+        return None
     match case.mismatch.of:
-        case "inputs":
-            return None
         case "number":
             return Verdict("python-number", case.born, case.name)
         case "gradients":  # a scaler needs the model in float32; a line cast it
@@ -151,8 +152,15 @@ def factory_had_no_dtype(case: MismatchCase) -> Verdict | None:
     if origin.arrival not in ("made", "computed") or case.odd_trait in _NOT_BY_TORCH:
         return None
     is_promoted = origin.arrival == "computed" and not autocast_regions.is_of_whole_numbers(case.queries, origin.op)
-    is_meant = is_promoted or (is_like_data(case.queries, origin) and case.queries.size(origin.row) > 1)
+    is_data = is_like_data(case.queries, origin) and not _keeps_whole_numbers(case)
+    is_meant = is_promoted or (is_data and case.queries.size(origin.row) > 1)
     return Verdict("created-without-device", case.queries.born(origin.row), case.name) if not is_meant else None
+
+
+def _keeps_whole_numbers(case: MismatchCase) -> bool:
+    """Return whether it is as `torch.tensor([0, 1, 0])`, made of whole numbers, where an op computes with fractions."""
+    is_whole = case.odd_trait == "int64" and is_floating(case.expected_trait) and case.origin.arrival == "made"
+    return is_whole and called_names(case.queries.op_node(case.origin.op).node).isdisjoint(DRAWS)
 
 
 def another_dtype_was_computed(case: MismatchCase) -> Verdict | None:
@@ -172,6 +180,8 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
             return sentence("never-cast.reason-complex", line=queries.site(move.site))
         case "wrong-device" if case.mismatch.of == "gradients":
             return sentence("wrong-dtype.reason-gradients", **where)
+        case "created-without-device" if _keeps_whole_numbers(case):
+            return sentence("created-without-dtype.reason-whole")
         case "wrong-device" if _was_made_by_default(case) and not case.in_a_replica:
             return sentence("wrong-dtype.reason-default", **where)
     return ordered.reason_of_device(case, verdict)
