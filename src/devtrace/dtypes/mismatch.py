@@ -289,7 +289,7 @@ def _was_computed_under_autocast(queries: TraceQueries, moment: FailingMoment, r
 
 
 def _is_newer_than_the_cast(queries: TraceQueries, row: TensorId, others: list[TensorId], dtype: str) -> bool:
-    """Return whether a parameter was made after a cast of a module that holds it, in the dtype that the cast found."""
+    """Return whether a parameter was made only after `model.half()`, which gave others of its model a dtype."""
     casts = (cast for peer in others if queries.trait(peer) == dtype and (cast := move_of(queries, peer)) is not None)
     cast, base = next(casts, None), queries.base(row)
     if cast is None or move_of(queries, row) is not None or cast.op >= queries.producer(base):

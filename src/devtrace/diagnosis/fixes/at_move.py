@@ -197,7 +197,7 @@ def _unmoved(case: MismatchCase, group: Group, key: Any, move_call: SourceNode, 
         element = elements.pop(key, None)
         if element is not None and move_call.node in elements.values() and not names_device(element):
             value = evaluate(element, frame.scope()) if frame.is_there else MISSING
-            if value is MISSING or value is group[key]:
+            if value is MISSING or value is group[key]:  # not known, or the odd tensor itself
                 yield element
 
 

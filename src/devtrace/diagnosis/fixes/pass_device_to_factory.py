@@ -85,8 +85,8 @@ def ask_the_hook(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     birth, argument, frame, *_, hook = verdict.asked
     paths = case.moment.whole_walk.names(verdict.module.last.value) if frame.is_there else []
     names = [name for name in paths if name.frame == frame.number or name.references[0].kind == "global"]
-    known = frame.device_code(birth.source.span(argument).line, birth.node)
-    device = next((f"{name.code}{hook.code}" for name in names if name.code and hook.code), known)
+    fallback = frame.device_code(birth.source.span(argument).line, birth.node)
+    device = next((f"{name.code}{hook.code}" for name in names if name.code and hook.code), fallback)
     moved = [*made_at(case, lambda found: found.statement is birth.statement)] or [Moved(case.row, case.op)]
     code = device or case.queries.by.literal(birth.source, hook.device)
     yield from rewritten(birth.code, {argument: code}, "fixed.ask-hook", moved, shown=code)
