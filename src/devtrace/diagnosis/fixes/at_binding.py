@@ -87,7 +87,7 @@ def _filled(case: MismatchCase, name: AccessPath, anchor: Anchor) -> Anchor | No
     if frame is None or made is NOWHERE:
         return anchor
     at_least = anchor if registering_root(case, name) is not None else None
-    branches = [*only(ast.If, made.source.below(made.statement, made.function or made.source.tree))]
+    branches = [*only(ast.If, made.source.up_to(made.statement, made.function or made.source.tree))]
     if branches and source.parent(anchor.node) in loops_around(source, anchor.node):
         return at_least
     for each in that_ran(frame, made.code.site):

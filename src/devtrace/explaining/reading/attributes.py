@@ -73,7 +73,7 @@ def calls_so_far(reader: Reader, owner: object, methods: dict[str, FunctionType]
 
 def surely_runs(node: ast.AST, run: Activation) -> bool:
     """Return whether no branch stands between a node and the function that it is in."""
-    return not any(isinstance(outer, _MAY_NOT_RUN) for outer in run.source.below(node, run.body))
+    return not any(isinstance(outer, _MAY_NOT_RUN) for outer in run.source.up_to(node, run.body))
 
 
 def _calls_above(

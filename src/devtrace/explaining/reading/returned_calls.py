@@ -50,7 +50,7 @@ def run_of(reader: Reader, function: FunctionType, bound: Bound, activation: Act
     """Return a run of a function that was called from another and has returned; without source one of no code."""
     code = function.__code__
     source = parsing.read(code.co_filename)
-    body = source.body_of(code)
+    body = source.function_of_code(code)
     if body is None or activation.level > 8:
         return Activation.of_file(parsing.NO_SOURCE, {})
     closed_over = {each.key: reader.value(each.value) for each in members(function)}

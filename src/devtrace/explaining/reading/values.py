@@ -146,7 +146,7 @@ def run_at(stack: Stack, depth: int, trait: Callable[[Any], object]) -> Activati
     if source is parsing.NO_SOURCE:
         return None
     line = parsing.span_at(code, level.instruction).line
-    body = source.body_of(code)
+    body = source.function_of_code(code)
     if body is None and code.co_name != "<module>":
         body = source.function(node)  # of a comprehension's own frame
     callers = (each for each in reversed(stack.levels[:depth]) if each.kind == sites.USER)
