@@ -99,6 +99,7 @@ def _values_at(iterated: ast.expr, position: Position, scope: Scope) -> Iterator
 
 
 def _iterated_object(iterated: ast.expr, scope: Scope) -> Any:
+    """Return what a loop goes through: `x` itself for `sorted(x)`, the items of `d` for `d.items()`; else MISSING."""
     owner, name = owner_of(iterated), called_name(iterated)
     arguments = getattr(iterated, "args", [])
     if not name:

@@ -203,10 +203,7 @@ def rounds(source: Source, node: ast.AST) -> Iterator[Round]:
 
 
 def gone_through(source: Source, node: ast.AST, name: str, kind: Any = Round) -> Iterator[tuple[ast.expr, Position]]:
-    """Yield the iterables of loops and comprehensions around a node that give a variable its values, innermost first.
-
-    Each with the position of the variable in an element: `pairs` and (0,) for `a` of `for a, b in pairs`.
-    """
+    """Yield `pairs` and (0,) for `a` of `for a, b in pairs`, for each loop around a node, innermost first."""
     ancestors = [*source.ancestors(node)]
     for loop in rounds(source, node):
         position = position_in(loop.target, name) if isinstance(loop, kind) and loop.iter not in ancestors else None

@@ -156,6 +156,7 @@ class Freezer:
         return self._keep(value, stand_in)
 
     def _new_stand_in(self, kind: type, value: Any, depth: int) -> Any:
+        """Return a new stand-in for an object of a kind; its contents are filled in later."""
         if kind is dict or kind is list:  # of these a program has the most
             return self._fill_later(value, kind(), depth)
         if is_tensor(value):

@@ -32,6 +32,7 @@ def _parsed_pattern(pattern: str) -> ast.AST:
 
 
 def _fits(pattern: Any, node: Any, fills: dict[str, Any]) -> bool:
+    """Return whether code, or a field of it, is that of a pattern; `fills` gets the code for each hole."""
     if variable(pattern).startswith(_HOLE):
         return isinstance(node, ast.expr) and _fill(variable(pattern), node, fills)
     if isinstance(pattern, str) and pattern.startswith(_HOLE):

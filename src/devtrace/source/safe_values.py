@@ -170,6 +170,7 @@ def returned_by_call(call: ast.Call, scope: Scope) -> Any:
 
 
 def _sole_return(owner: Any, function: Any) -> tuple[ast.expr, Scope] | None:
+    """Return the expression of `def f(self): return self.scale` with its scope; None for a function that does more."""
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType) or code.co_argcount != 1:
         return None
