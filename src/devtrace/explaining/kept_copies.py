@@ -26,7 +26,7 @@ def add_attached(reader: Reader, walk: Walk) -> None:
     """Note the registration of each parameter and buffer that has not moved since."""
     for tensor in walk.tensors:
         epoch, _, birth, past = stamps.get(tensor)
-        if birth < 0 or past is not None or epoch == reader.rows.epoch:
+        if birth < 0 or past is not None or epoch == reader.rows.epoch:  # unseen, moved since, or read already
             continue
         references = [step for step in walk.references[id(tensor)] if step.kind in ("parameter", "buffer")]
         registrations = (history.modules.registered(step.owner, step.key) for step in references)

@@ -70,7 +70,7 @@ class Stack:
     def of(cls, path: Sequence[BaseException]) -> Stack:
         """Return the frames that lead to the last exception of a path, and to those that were raised in its place."""
         entries = joined(map(entries_without_ours, path))
-        running = outward(entries[0].tb_frame.f_back if entries else None)  # still run: it was caught further in
+        running = outward(entries[0].tb_frame.f_back if entries else None)  # the callers of the frame that caught it
         outer_levels = [Level(frame, frame.f_lasti) for frame in running][::-1]
         levels = _without_kernels((*outer_levels, *(Level(entry.tb_frame, entry.tb_lasti) for entry in entries)))
         if asked_for_an_array(path[-1]) is not None:

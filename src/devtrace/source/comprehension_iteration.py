@@ -83,7 +83,7 @@ def turns(parts: Sequence[ast.comprehension | ast.For], scope: Scope) -> Iterato
     target, iterated = parts[0].target, parts[0].iter
     names = {name: position for name in assigned_names(target) if (position := position_in(target, name)) is not None}
     columns = [list(_values_at(*unpacked(iterated, position), scope)) for position in names.values()]
-    if not any(columns):  # what it goes through cannot be known
+    if not any(columns):  # the iterable is unknown or empty
         yield from turns(parts[1:], scope)
     for values in zip_longest(*columns, fillvalue=MISSING):
         bound = {name: value for name, value in zip(names, values, strict=True) if value is not MISSING}

@@ -296,11 +296,11 @@ _MAY_NOT_RUN: Final = (*LOOPS, ast.If, ast.Try, ast.Match)
 
 def is_on_every_way(binders: Sequence[ast.stmt], source: Source, at: ast.AST, *, ran: bool = False) -> bool:
     """Return whether one of `binders` binds a name on every way to a node; `ran`: the loops above it did run."""
-    around, line = [*only(ast.stmt, source.ancestors(at))], source.span(at).line
-    heads = (outer for outer in around if outer in binders and isinstance(outer, Block))
-    if any(not set(head.body).isdisjoint(around) for head in heads):
+    enclosing, line = [*only(ast.stmt, source.ancestors(at))], source.span(at).line
+    heads = (outer for outer in enclosing if outer in binders and isinstance(outer, Block))
+    if any(not set(head.body).isdisjoint(enclosing) for head in heads):
         return True  # a loop or `with` binds its names for its own body
-    blocks = ([part for part in source.block(outer) if source.span(part).end_line < line] for outer in around)
+    blocks = ([part for part in source.block(outer) if source.span(part).end_line < line] for outer in enclosing)
     return any(_block_binds(block, binders, ran=ran) for block in blocks)
 
 

@@ -65,15 +65,15 @@ class Freezer:
     def __init__(self, row_of: Callable[[object], int | None], mentioned: Collection[str], most: int = 0) -> None:
         self._most, self._most_depth = most or MOST_OBJECTS, most or MOST_DEPTH
         self.live: dict[int, object] = {}  # by the id of its stand-in
-        self.keys: set[str] = set()
+        self.keys: set[str] = set()  # texts that are keys of a dictionary
         self._row_of = row_of
         self._mentioned = mentioned
-        self._known: dict[int, Any] = {}
-        self._codes: dict[int, CodeType] = {}
+        self._known: dict[int, Any] = {}  # stand-ins, by the id of the object
+        self._codes: dict[int, CodeType] = {}  # without instructions, by the id of the code
         self._alive: list[object] = []  # objects whose ids are in use
-        self._waiting: deque[tuple[Any, Any, int]] = deque()
+        self._waiting: deque[tuple[Any, Any, int]] = deque()  # objects, their stand-ins to fill, their depths
         self._containers: dict[int, Any] = {}  # by the id of a class
-        self._modules: list[tuple[dict[str, Any], Mapping[str, Any]]] = []
+        self._modules: list[tuple[dict[str, Any], Mapping[str, Any]]] = []  # dictionaries to fill, with live names
 
     def of(self, value: Any, depth: int = 0) -> Any:
         """Return the stand-in of an object, to which `fill` gives its contents."""
@@ -98,7 +98,7 @@ class Freezer:
         """Return the dictionary for a module's names, to which `fill` adds them all; without `whole` it stays empty."""
         stand_ins: dict[str, Any] | None = self._known.get(id(names))
         if stand_ins is None:
-            stand_ins = self._keep(names, {})
+            stand_ins = self._store(names, {})
             if whole:
                 self._modules.append((stand_ins, names))
         return stand_ins
@@ -137,7 +137,7 @@ class Freezer:
             if type(name) is str and (not is_file or name in self._mentioned):
                 members[name] = self.of(member, depth)
 
-    def _keep(self, value: object, stand_in: Any) -> Any:
+    def _store(self, value: object, stand_in: Any) -> Any:
         self._known[id(value)] = stand_in
         self._alive.append(value)
         return stand_in
@@ -151,9 +151,9 @@ class Freezer:
         return base
 
     def _fill_later(self, value: Any, stand_in: Any, depth: int) -> Any:
-        if depth < self._most_depth and is_of_program(value, is_variable=not depth):
+        if depth < self._most_depth and is_of_program(value, is_variable=not depth):  # else it stays empty
             self._waiting.append((value, stand_in, depth + 1))
-        return self._keep(value, stand_in)
+        return self._store(value, stand_in)
 
     def _new_stand_in(self, kind: type, value: Any, depth: int) -> Any:
         """Return a new stand-in for an object of a kind; its contents are filled in later."""
@@ -167,11 +167,11 @@ class Freezer:
             return make(self, value, depth)
         stand_in_class = self.class_of(kind)
         if stand_in_class in _NAMED:
-            return self._keep(value, stand_in_class(str(value.device if stand_in_class is Generator else value)))
+            return self._store(value, stand_in_class(str(value.device if stand_in_class is Generator else value)))
         base = self._container(kind)
         if base is tuple:
             items = islice(tuple.__iter__(value), MOST_PLAIN if depth < 2 * MOST_DEPTH else 0)
-            return self._keep(value, tuple.__new__(stand_in_class, (self.of(item, depth + 1) for item in items)))
+            return self._store(value, tuple.__new__(stand_in_class, (self.of(item, depth + 1) for item in items)))
         if issubclass(kind, ModuleType):
             module = new_module(stand_in_class, str(instance_dict(value).get("__name__")))
             module.__file__ = str(instance_dict(value).get("__file__") or "")
@@ -189,7 +189,7 @@ class Freezer:
     def _freeze_function(self, value: FunctionType, depth: int) -> Any:
         file = value.__globals__.get("__file__")  # a notebook's names have none
         names = self.namespace(value.__globals__, whole=type(file) is not str or owner_of(file) == "user")
-        function = self._keep(value, new_function(self.code(value.__code__), names, value.__name__))
+        function = self._store(value, new_function(self.code(value.__code__), names, value.__name__))
         function.__module__ = str(value.__module__)
         for cell, live_cell in zip(function.__closure__ or (), value.__closure__ or (), strict=True):
             try:
@@ -207,21 +207,21 @@ class Freezer:
         return stand_in if callable(stand_in) else no_code
 
     def _freeze_method(self, value: MethodType, depth: int) -> Any:
-        return self._keep(value, MethodType(self._callable(value.__func__, depth), self.of(value.__self__, depth + 1)))
+        return self._store(value, MethodType(self._callable(value.__func__, depth), self.of(value.__self__, depth + 1)))
 
     def _freeze_partial(self, value: partial[Any], depth: int) -> Any:
         args = (self.of(arg, depth + 1) for arg in value.args)
         words = {key: self.of(word, depth + 1) for key, word in value.keywords.items()}
-        return self._keep(value, partial(self._callable(value.func, depth), *args, **words))
+        return self._store(value, partial(self._callable(value.func, depth), *args, **words))
 
     def _freeze_property(self, value: property, depth: int) -> Any:
-        return self._keep(value, property(self._callable(value.fget, depth)))
+        return self._store(value, property(self._callable(value.fget, depth)))
 
     def _freeze_wrapper(self, value: Any, depth: int) -> Any:
-        return self._keep(value, type(value)(self._callable(value.__func__, depth)))
+        return self._store(value, type(value)(self._callable(value.__func__, depth)))
 
     def _freeze_builtin(self, value: Any, depth: int) -> Any:
-        return self._keep(value, Builtin(torch_name(value)))
+        return self._store(value, Builtin(torch_name(value)))
 
     # Classes.
 
@@ -234,14 +234,14 @@ class Freezer:
             return known
         names = full_name_of(kind)
         if names in OF_TORCH:
-            return self._keep(kind, OF_TORCH[names])
+            return self._store(kind, OF_TORCH[names])
         module, name = names
         bases = tuple(dict.fromkeys(map(self.class_of, bases_of(kind)))) or (object,)
         file = file_of(kind)
-        stand_in = self._keep(kind, new_class(module, name, file, bases))
+        stand_in = self._store(kind, new_class(module, name, file, bases))
         code = code_in(kind)  # no module tells the file of a notebook's class
-        defined = file or (code.co_filename if code is not None else "")
-        self._fill_class(kind, stand_in, is_whole=owner_of(defined) == "user")
+        defining_file = file or (code.co_filename if code is not None else "")
+        self._fill_class(kind, stand_in, is_whole=owner_of(defining_file) == "user")
         return stand_in
 
     def _fill_class(self, kind: type, stand_in: type, *, is_whole: bool) -> None:
@@ -249,7 +249,7 @@ class Freezer:
         base = self._container(kind)
         of_python = frozenset(dir(base)) if base is not object else frozenset[str]()
         for name, member in list(class_dict(kind).items()):
-            if name in _FIELDS and (type(member) is dict or type(member) is tuple):
+            if name in _FIELDS and (type(member) is dict or type(member) is tuple):  # only the names
                 type.__setattr__(stand_in, name, type(member)(dict.fromkeys(member)))
                 continue
             is_wanted = is_whole or name in self._mentioned or is_contents(member)

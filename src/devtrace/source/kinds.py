@@ -17,7 +17,7 @@ from devtrace.source.vocabulary import kinds
 
 
 def stands_for(value: object, kind: type) -> bool:
-    """Return whether an object is a stand-in of a kind, or what that stands for."""
+    """Return whether an object is a stand-in of a kind, or an object of the class of torch that it stands for."""
     return any(base is kind or stand_ins.OF_TORCH.get(full_name_of(base)) is kind for base in classes_of(type(value)))
 
 
@@ -102,7 +102,7 @@ def users_file(value: Any) -> str:
 
 
 def is_of_program(value: Any, *, is_variable: bool) -> bool:
-    """Return whether names may lead on from an object: none of IPython's, no globals, no package's class, no `sys`."""
+    """Return whether to look inside an object: not in IPython's, in globals, in a package's class, or in `sys`."""
     kind = type(value)
     if value is sys:
         return False

@@ -255,7 +255,7 @@ def operands(node: ast.AST) -> list[ast.expr]:
         case ast.Assign(targets=[ast.Subscript(value=owner, slice=index)], value=value):
             return [owner, *_indexes(index), value]
         case ast.Assign(targets=targets, value=value):
-            return [*(target.value for target in only(ast.Attribute, targets)), value]
+            return [*(target.value for target in only(ast.Attribute, targets)), value]  # `x.data = y`
     return []
 
 

@@ -182,23 +182,23 @@ def _steps_to_items(base: Any, owner: Any, most: int | None) -> Iterator[Referen
 
 def _steps_to_attributes(owner: Any) -> Iterator[Reference]:
     """Yield the steps to an object's attributes, a module's registered parts first."""
-    own = instance_dict(owner)
-    is_module = "_modules" in own and "_parameters" in own
+    attributes = instance_dict(owner)
+    is_module = "_modules" in attributes and "_parameters" in attributes
     for table, kind in TABLES.items() if is_module else ():
-        entries: Any = own.get(table)
+        entries: Any = attributes.get(table)
         for name, value in list(dict.items(entries)) if issubclass(type(entries), dict) else ():
             if may_lead(value):
                 yield Reference(owner, kind, name, value)
-    for name, value in beside_torchs(own) if is_module else list(own.items()):
+    for name, value in beside_torchs(attributes) if is_module else list(attributes.items()):
         if type(name) is str and name[:2] != "__" and may_lead(value):
             yield Reference(owner, "attribute", name, value)
 
 
 def beside_torchs(stored: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Return a module's attributes without nn.Module's internal ones."""
-    internal, all_ = _internal_names(), list(stored.items())
-    are_first = internal.issuperset(islice(stored, len(internal)))
-    return all_[len(internal) :] if are_first else [item for item in all_ if item[0] not in internal]
+    torchs, all_ = _internal_names(), list(stored.items())
+    torchs_come_first = torchs.issuperset(islice(stored, len(torchs)))
+    return all_[len(torchs) :] if torchs_come_first else [item for item in all_ if item[0] not in torchs]
 
 
 def _internal_names() -> frozenset[str]:

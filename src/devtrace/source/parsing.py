@@ -310,7 +310,7 @@ def parse(text: str, file: str = "", first: int = 1) -> Source | None:
             _kept[key] = _parse_dedented(text, file, first)
             size = sum(len(source_text) for source_text, _, _ in _kept)
             while size > MOST_TEXT and len(_kept) > 1:
-                size -= len(_kept.popitem(last=False)[0][0])
+                size -= len(_kept.popitem(last=False)[0][0])  # the least recently used
         _kept.move_to_end(key)
         return _kept[key]
 

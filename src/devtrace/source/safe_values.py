@@ -192,7 +192,7 @@ def with_wrapped(value: Any) -> Iterator[FunctionType]:
 
 
 def run_by(value: Any) -> Iterator[FunctionType]:
-    """Yield the functions that a call of an object runs: of a method, a `functools.partial` or a class with a call."""
+    """Yield the functions that a call of an object runs: a function, a method, a `functools.partial`, a `__call__`."""
     value = value.func if type(value) is partial else value
     yield from with_wrapped(value.__func__ if type(value) is MethodType else value)
     yield from with_wrapped(_class_attribute(type(value), "__call__"))

@@ -190,7 +190,7 @@ def to_rows(value: object, records: Records) -> dict[str, Any]:
 
     def add_row(value: Any) -> int:
         name = _kind_of(value, records)
-        kind = _KINDS[name] if name in _KINDS else _record(records[name])
+        kind = _KINDS[name] if name in _KINDS else _kind_of_record(records[name])
         row = [name, [*map(encode, kind.parts(value))], [], {}]
         row_numbers[id(value)] = row_number = len(rows)
         rows.append(row)
@@ -215,7 +215,7 @@ def of_rows(data: Mapping[str, Any], records: Records) -> Any:
     def decode(code: Any) -> Any:
         return values[code[0]] if type(code) is list else code
 
-    kinds = [_KINDS[name] if name in _KINDS else _record(records.get(name)) for name, *_ in data["rows"]]
+    kinds = [_KINDS[name] if name in _KINDS else _kind_of_record(records.get(name)) for name, *_ in data["rows"]]
     for kind, row in zip(kinds, data["rows"], strict=True):
         values.append(kind.make(*map(decode, row[1] if len(row) > 1 else ())))
     for value, kind, row in zip(values, kinds, data["rows"], strict=True):
@@ -246,7 +246,7 @@ def _kind_of(value: Any, records: Records) -> str:
     return next((name for base, name in _BELOW.items() if issubclass(kind, base)), "object")
 
 
-def _record(kind: Any) -> _Kind:
+def _kind_of_record(kind: Any) -> _Kind:
     """Return how objects of a data class are written, by field. A file of another version may have other fields."""
     names = [*getattr(kind, "_fields", ())] or [each.name for each in fields(kind)] if kind is not None else []
 

@@ -171,7 +171,7 @@ def devices_named(text: str) -> list[str]:
 
 
 def takes_number(name: str, full: str) -> bool:
-    """Return whether the first argument of a function, of a full name if that is known, is a device by its number."""
+    """Return whether a function's first argument may be a device's number: `x.cuda(1)`, `torch.cuda.device(0)`."""
     return name in BY_NUMBER or full.startswith(_OF_ACCELERATORS)
 
 
@@ -224,7 +224,7 @@ def changes_itself(method: str) -> bool:
 
 
 def is_of_tensors_alone(name: str) -> bool:
-    """Return whether tensors have an attribute, but not `torch.device`, texts or numbers."""
+    """Return whether tensors have an attribute that `torch.device`, texts and numbers have not: `detach`."""
     return name in _OF_TENSORS_ALONE or is_move(name) or changes_itself(name)
 
 

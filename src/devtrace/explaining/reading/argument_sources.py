@@ -26,7 +26,7 @@ def definitions_of_parameter(reader: Reader, name: str, activation: Activation) 
     yield from from_only_call(reader, name, activation)
 
 
-def is_as_given(reader: Reader, name: str, activation: Activation) -> bool:
+def still_holds_argument(reader: Reader, name: str, activation: Activation) -> bool:
     """Return whether a parameter of a module's forward still holds the object that the call passed."""
     if activation.scope is None or activation.depth == 0 or activation.line < activation.now:
         return False
@@ -100,7 +100,7 @@ def _own_parameters(dispatcher: FrameType) -> int:
     code = dispatcher.f_code
     owner = dispatcher.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
     method = class_attribute(type(owner), code.co_name)
-    return code.co_argcount - (getattr(method, "__code__", None) is code)
+    return code.co_argcount - (getattr(method, "__code__", None) is code)  # one less for a method's `self`
 
 
 def _argument_nodes(call: ast.Call, name: str, names: list[str], start: int = 0) -> Iterator[ast.expr]:

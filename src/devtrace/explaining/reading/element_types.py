@@ -47,7 +47,7 @@ def of_result(name: str, inputs: list[TensorValue], node: ast.AST, source: Sourc
         kind = inputs[0].dtype or torch.int64
         is_known = kind.is_floating_point or kind.is_complex
         return (kind.to_complex() if part in names.GIVES_COMPLEX else kind.to_real()) if is_known else None
-    if plain in names.LED_BY_FIRST or plain in VIEWS or plain in COPIES or plain in PARTS or short != plain:
+    if plain in names.LED_BY_FIRST or plain in VIEWS or plain in COPIES or plain in PARTS or short != plain:  # `add_`
         return inputs[0].dtype
     known = [tensor.dtype for tensor in inputs if tensor.dtype is not None]
     takes_one = plain in names.PRODUCTS or f"aten.{plain}." in names.TAKES_ONE

@@ -48,7 +48,7 @@ def failed_op(reader: Reader) -> FailedOp | None:
         for value, dtype in unread or ():
             _settle(reader, value, dtype)
         failed = outer if failed is None or unread is not None else failed
-        if reader.stack.levels[depth].is_readable:
+        if reader.stack.levels[depth].is_readable:  # frames further out only lead here
             break
     if failed is None:
         return None

@@ -46,11 +46,11 @@ class Pasts:
     def __init__(self, rows: Rows, ops: list[ReadOp], errors: frozenset[ErrorMark | None]) -> None:
         self._rows = rows
         self._ops = ops
-        self.formers: dict[int, Former] = {}  # of what a move made
-        self.by_row: dict[int, ReadOp] = {}  # that made it
+        self.formers: dict[int, Former] = {}  # of what a move made, by its row
+        self.by_row: dict[int, ReadOp] = {}  # the op that made a row
         self._moves = list(history.moves)
-        self._ticks: dict[int, int] = {moved.at.site: moved.at.tick for moved in self._moves}
-        self._after: set[int] = {moved.at.site for moved in _last_of(self._moves, errors)}
+        self._ticks: dict[int, int] = {move.at.site: move.at.tick for move in self._moves}
+        self._after: set[int] = {move.at.site for move in _last_of(self._moves, errors)}
 
     def add_read(self, op: ReadOp, inputs: list[TensorValue]) -> None:
         """Add an op that was read; a copy to another device is a move of its input."""
@@ -84,7 +84,7 @@ class Pasts:
         waiting: list[tuple[int, list[ReadOp]]] = [(tensor.row, [])]
         for row, chain in waiting:
             former, op = self.formers.get(row), self.by_row.get(row)
-            if former is not None and former.was(device, dtype) and chain:
+            if former is not None and former.was(device, dtype) and chain:  # it was where the tensor is
                 self._place_before(chain[::-1], former, row, dtype)
                 return True
             if op is None or len(waiting) > MOST_COPIES or (op.is_seen and former is not None):
@@ -120,7 +120,7 @@ class Pasts:
         rows = {op.row for op in ops}
         for op in ops:
             op.inputs = [row for row in op.inputs if row in rows]
-            op.depth, op.tick, op.module = BEFORE_ALL, tick - 0.5, last.owner
+            op.depth, op.tick, op.module = BEFORE_ALL, tick - 0.5, last.owner  # just before the tick
         return ops
 
     def _ops_leading_to(self, last: ReadOp, owner: Any) -> list[ReadOp]:
@@ -133,13 +133,13 @@ class Pasts:
             waiting += new
         return list(ops.values())
 
-    def _moved_away(self, moved: MovedModule, module: Any, device: str, dtype: torch.dtype | None) -> bool:
+    def _moved_away(self, move: MovedModule, module: Any, device: str, dtype: torch.dtype | None) -> bool:
         """Return whether a move took a module away from a device, or from a dtype there."""
-        root = moved.module()
+        root = move.module()
         if root is None or not any(part is module for _, part in subtree(root)):
             return False
         steps = (step for _, tensor in registered(root) for step in self._former_states(tensor))
-        return any(site == moved.at.site and former.was(device, dtype) for site, former in steps)
+        return any(site == move.at.site and former.was(device, dtype) for site, former in steps)
 
     def _former_states(self, tensor: Any) -> Iterator[tuple[int, Former]]:
         """Yield the site of each move of a tensor that the hooks saw, with the tensor as it was before."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from devtrace.explaining.reading.argument_sources import definitions_of_parameter, from_only_call, is_as_given
+from devtrace.explaining.reading.argument_sources import definitions_of_parameter, from_only_call, still_holds_argument
 from devtrace.explaining.reading.reader import MOST_ITEMS, SOUGHT_TENSOR, Reader
 from devtrace.explaining.reading.returned_calls import is_passed_by, run_around, stored_in
 from devtrace.explaining.reading.values import END, Activation, Definition, KnownValue, Several, TensorValue, Value
@@ -53,8 +53,8 @@ def read_name(reader: Reader, node: ast.Name, activation: Activation) -> Value |
             return next(map(reader.read, definitions_of_parameter(reader, name, activation)), None)
     elif above is None and name in activation.bound:
         return activation.bound[name]
-    is_known = scope is None and activation.is_file and line == END and name in activation.globals
-    if assigned and not is_known:
+    has_final_value = scope is None and activation.is_file and line == END and name in activation.globals
+    if assigned and not has_final_value:
         return _value_of_binding(reader, above or assigned[0], activation)
     return _value_from_outside(reader, name, activation) if scope is None else None
 
@@ -132,7 +132,7 @@ def definitions(reader: Reader, name: str, activation: Activation) -> Iterator[D
     above = [binding for binding in assigned if is_above(activation.source, binding, activation.line)]
     is_parameter = name in parameters(activation.body, starred=True)
     arguments = definitions_of_parameter(reader, name, activation) if is_parameter else ()
-    if is_parameter and is_as_given(reader, name, activation):
+    if is_parameter and still_holds_argument(reader, name, activation):
         yield from arguments
         return
     yield from _definitions_of(reader, nearest_first(above, activation.line), activation)

@@ -133,7 +133,7 @@ class Reader:
         if node is None or handler is None or self.steps > MOST_STEPS or activation.level > MOST_LEVELS:
             return None
         key = id(node), activation.level
-        if key in self._busy:
+        if key in self._busy:  # it leads back to itself
             return None
         self._busy.add(key)
         line = self._lines.get(activation.depth, 0)
@@ -271,9 +271,9 @@ class Reader:
         """Note that a tensor was made in an earlier step of a loop, by the op that made its successor."""
         op = self.pasts.by_row.get(other.row)
         if op is not None and not op.is_seen:
-            again = replace(op, row=next(self.rows.next))
-            self.pasts.add_read(again, [])
-            self.born_by(tensor, again)
+            earlier = replace(op, row=next(self.rows.next))
+            self.pasts.add_read(earlier, [])
+            self.born_by(tensor, earlier)
 
     def born_by(self, tensor: Any, op: ReadOp) -> None:
         """Let a live tensor be the result of an op."""
@@ -327,7 +327,7 @@ class Reader:
             elif isinstance(value, TensorValue) and value.row != SOUGHT_TENSOR:
                 value = self.derived("aten.select", COMPUTE, node, activation, [value])
             elif isinstance(value, KnownValue) and issubclass(type(value.value), (list, tuple)):
-                kind: Any = list if issubclass(type(value.value), list) else tuple  # no line of a subclass is run
+                kind: Any = list if issubclass(type(value.value), list) else tuple  # a subclass's methods would run
                 if type(index) is not int or not -kind.__len__(value.value) <= index < kind.__len__(value.value):
                     return None
                 value = self.value(kind.__getitem__(value.value, index), partial(_of_item, value, (index,)))
@@ -367,8 +367,8 @@ class Reader:
         if isinstance(value, TensorValue):
             return value.device
         if isinstance(value, KnownValue) and type(value.value) is int:
-            named = (device.partition(":")[0] for device in self.devices if device not in ("cpu", "meta"))
-            return f"{next(named, 'cuda')}:{value.value}"
+            kinds = (device.partition(":")[0] for device in self.devices if device not in ("cpu", "meta"))
+            return f"{next(kinds, 'cuda')}:{value.value}"
         return in_full(device_named_by(value.value)) if isinstance(value, KnownValue) else ""
 
     def layout(self, device: str, dims: int, dtype: torch.dtype | None = None) -> int:

@@ -65,7 +65,7 @@ def run_of(reader: Reader, function: FunctionType, bound: Bound, activation: Act
         function.__globals__,
         bound={**closed_over, **bound},
         caller=activation.caller,
-        module=activation.module if module is None or is_setup else module,
+        module=activation.module if module is None or is_setup else module,  # setting up is no call
         owner=None if is_setup else module or activation.owner,
         level=activation.level + 1,
     )
@@ -144,7 +144,7 @@ def is_passed_by(run: Activation, statement: ast.stmt) -> bool:
 
     In a live frame its variables count as arguments, unless the function assigns them.
     """
-    here = run.source.node_at(Span(run.now, -1, -1, -1)) if run.scope is not None else NO_CODE
+    here = run.source.node_at(Span(run.now, -1, -1, -1)) if run.scope is not None else NO_CODE  # what a live frame runs
     return was_passed_by(statement, run.source, here if here is not NO_CODE else run.body, (), arguments_of_run(run))
 
 
