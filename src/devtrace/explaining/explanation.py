@@ -251,7 +251,7 @@ class _Replay:
     def _record_op(self, op: ReadOp, time: int) -> None:
         operator = operator_by_name(op.name)
         operator.kind = op.kind
-        head = operator.head | (torch.is_grad_enabled() << GRAD_SHIFT) | len(op.inputs) << COUNT_SHIFT  # packed into one number
+        head = operator.head | (torch.is_grad_enabled() << GRAD_SHIFT) | len(op.inputs) << COUNT_SHIFT  # packed
         self.state.heads += (head, op.site, time, time + 1, -1, op.row, op.layout)
         self.state.flat += op.inputs
         self.state.op += 1

@@ -171,9 +171,9 @@ def position_in(target: ast.expr, path: str) -> Position | None:
     return next((position for name, position in _target_paths(target, ()) if name == path), None)
 
 
-def nearest_first(found: list[Binding], line: int) -> list[Binding]:
+def nearest_first(unsorted: list[Binding], line: int) -> list[Binding]:
     """Sort bindings: those above a line come first, the nearest at the head; then the others, the lowest first."""
-    return sorted(found, key=lambda binding: (binding.line < line, binding.line), reverse=True)
+    return sorted(unsorted, key=lambda binding: (binding.line < line, binding.line), reverse=True)
 
 
 def is_above(source: Source, binding: Binding, line: int) -> bool:

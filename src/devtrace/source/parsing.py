@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 from unicodedata import normalize
 
 from devtrace.source.matching import nodes_of, variable
-from devtrace.source.saved_files import given_file
+from devtrace.source.saved_files import saved_file
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -332,7 +332,7 @@ def read(file: str) -> Source:
 
 def text_of(file: str) -> str:
     """Return the text of a file or a cell; empty where nobody has it."""
-    if (saved := given_file(file)) is not None:
+    if (saved := saved_file(file)) is not None:
         return saved.text
     try:
         return "".join(linecache.getlines(file))

@@ -185,7 +185,7 @@ def _sole_return(owner: Any, function: Any) -> tuple[ast.expr, Scope] | None:
 def with_wrapped(value: Any) -> Iterator[FunctionType]:
     """Yield a function and its wrapped functions, each once: a function may wrap itself."""
     seen: list[FunctionType] = []
-    while type(value) is FunctionType and not any(value is each for each in seen):
+    while type(value) is FunctionType and not any(value is earlier for earlier in seen):
         yield value
         seen.append(value)
         value = value.__dict__.get("__wrapped__")
@@ -205,7 +205,7 @@ def kept_defaults(code: CodeType, namespace: Mapping[str, Any]) -> dict[str, Any
     for name in inner:
         value = class_dict(value).get(name) if issubclass(type(value), type) else None
     value = value.__func__ if type(value) in (staticmethod, classmethod) else value
-    function = next((each for each in with_wrapped(value) if each.__code__ is code), None)
+    function = next((inner for inner in with_wrapped(value) if inner.__code__ is code), None)
     if function is None:
         return {}
     values = reversed(function.__defaults__ or ())

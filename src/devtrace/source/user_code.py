@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from devtrace.source.saved_files import CodeOwner, given_file
+from devtrace.source.saved_files import CodeOwner, saved_file
 from devtrace.source.stand_ins import TORCHS
 
 OWN_PACKAGES: Final = "DEVTRACE_OWN_PACKAGES"
@@ -33,7 +33,7 @@ _distributions = cache(packages_distributions)
 
 def owner_of(file: str) -> CodeOwner:
     """Return whose code a file is, by the name that its code objects carry."""
-    if (saved := given_file(file)) is not None:
+    if (saved := saved_file(file)) is not None:
         return saved.owner
     if file.startswith("<"):
         return "user" if file.startswith(_TYPED) else "hidden"
@@ -45,7 +45,7 @@ def owner_of(file: str) -> CodeOwner:
 
 
 def is_torch_or_ours(file: str) -> bool:
-    saved = given_file(file)
+    saved = saved_file(file)
     return file == TORCHS or (saved.is_torchs if saved is not None else file.startswith(_hidden_roots()))
 
 

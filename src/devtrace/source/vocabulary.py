@@ -17,7 +17,7 @@ from typing import Any, Final
 from devtrace.source.element_types import CASTS
 from devtrace.source.matching import called_name, chain, only, variable
 from devtrace.source.parsing import Source
-from devtrace.source.saved_files import given
+from devtrace.source.saved_files import files_in_use
 from devtrace.source.stand_ins import Builtin
 
 HOST: Final = "cpu"
@@ -151,7 +151,7 @@ _USUAL: Final = {"F": "torch.nn.functional", "math": "math", "nn": "torch.nn", "
 
 def kinds() -> tuple[str, ...]:
     """Return all kinds of devices by name. A backend may be registered at any time."""
-    if (case := given()) is not None:
+    if (case := files_in_use()) is not None:
         return case.kinds
     torch: Any = sys.modules.get("torch")
     return (*_KINDS, getattr(torch._C, "_get_privateuse1_backend_name", str)()) if torch is not None else _KINDS

@@ -170,16 +170,16 @@ def _assigned_in_methods(reader: Reader, kind: type, owner: Any, name: str, acti
     methods = _methods(kind)
     givers = [method for method in methods if not _GIVES_BY_NAME.union([name]).isdisjoint(method.__code__.co_names)]
     last_calls = calls_so_far(reader, owner, {method.__name__: method for method in methods}) if len(givers) > 1 else {}
-    dated = []
+    ranked = []
     for giver in givers:
         last_call = last_calls.get(giver.__name__)
-        for found in _assigned_in_method(reader, giver, owner, name, activation, last_call):
-            order = last_call.order if last_call is not None and surely_runs(found.node, found.activation) else 0
-            names = {part.attr for part in nodes_of(ast.Attribute, found.node)}
+        for origin in _assigned_in_method(reader, giver, owner, name, activation, last_call):
+            order = last_call.order if last_call is not None and surely_runs(origin.node, origin.activation) else 0
+            names = {part.attr for part in nodes_of(ast.Attribute, origin.node)}
             takes_former = order > 0 and name in names  # `torch.cat([self.rows, row])`
-            rank = not found.takes_former, -order  # moves first, then the latest call
-            dated.append((rank, found._replace(takes_former=found.takes_former or takes_former)))
-    return [found for _, found in sorted(dated, key=lambda pair: pair[0])]
+            rank = not origin.takes_former, -order  # moves first, then the latest call
+            ranked.append((rank, origin._replace(takes_former=origin.takes_former or takes_former)))
+    return [origin for _, origin in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def _methods(kind: type) -> list[FunctionType]:

@@ -113,7 +113,7 @@ def _emit_factory(reader: Reader, name: str, call: WrittenCall, like: TensorValu
     elif device is None:
         device = "cpu" if name in MAKES_ON_HOST else _default_device(reader, node, activation)
     if like is None and not is_asked:
-        values = [reader.see(each, activation) for each in node.args] if reader.of_dtypes else []
+        values = [reader.see(value, activation) for value in node.args] if reader.of_dtypes else []
         dtype = element_types.of_factory(name, node.args, values, activation.source)
     inputs = [like] if like is not None else []
     return reader.emit(f"aten.{name}", CREATE, node, activation, inputs, device or "", 1, dtype)

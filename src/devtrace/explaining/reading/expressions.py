@@ -35,11 +35,11 @@ def computed(
 
 
 def read_operation(reader: Reader, node: ast.expr, activation: Activation) -> Value | None:
-    return computed(reader, asked(node), node, operands(node), activation)
+    return computed(reader, op_name(node), node, operands(node), activation)
 
 
-def asked(node: ast.AST) -> str:
-    """Return the name of the op that code asks of torch."""
+def op_name(node: ast.AST) -> str:
+    """Return the name of torch's op for code: "Tensor.add" for `x + y`, "sum" for `x.sum()`."""
     match node:
         case ast.Call():
             return called_name(node)

@@ -11,7 +11,7 @@ from typing import Final
 import torch
 
 from devtrace.explaining.reading.attributes import attribute_of
-from devtrace.explaining.reading.expressions import asked
+from devtrace.explaining.reading.expressions import op_name
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.values import Activation, TensorValue
 from devtrace.explaining.stack import CALLS_OF_MODULES
@@ -114,7 +114,7 @@ def _op_at(reader: Reader, depth: int) -> FailedOp | None:
     inputs = [tensor for part, value in values for tensor in reader.members(value, part, activation)]
     unread: list[ast.expr] = [part for part, value in values if value is None and isinstance(part, _UNREAD)]
     inputs = _by_elimination(reader, inputs, unread, activation)
-    return FailedOp(asked(node) or UNKNOWN, inputs, depth) if inputs else None
+    return FailedOp(op_name(node) or UNKNOWN, inputs, depth) if inputs else None
 
 
 def _by_elimination(

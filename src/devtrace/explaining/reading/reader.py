@@ -391,4 +391,4 @@ class Reader:
 
 def _of_item(whole: KnownValue, position: Position) -> Iterator[Definition]:
     """Yield the definitions of a container, each with the position of the item in it."""
-    return (found._replace(position=(*found.position, *position)) for found in whole.definitions())
+    return (origin._replace(position=(*origin.position, *position)) for origin in whole.definitions())
