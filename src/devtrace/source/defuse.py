@@ -261,7 +261,7 @@ def was_passed_by(statement: ast.stmt, source: Source, at: ast.AST, ran: Contain
         match outer:
             case ast.If(body=body, orelse=orelse) if inner in body or inner in orelse:
                 block, other = (body, orelse) if inner in body else (orelse, body)
-                is_against = truth(outer.test, scope) is (block is orelse)
+                is_against = truth(outer.test, scope) is (block is orelse)  # the test chose the other branch
                 if not _ran(block, source, ran) and (is_against or _ran(other, source, ran)):
                     return True
             case ast.ExceptHandler(body=body) if not _ran(body, source, ran):
@@ -338,7 +338,7 @@ def is_bound(name: str, source: Source, at: ast.AST, running: Container[str], na
         binders = [statement for statement in statements(function) if name in binds(statement)]
         if binders and name not in shared_names(function):
             return is_on_every_way(binders, source, at, ran=name in running)
-        running, at = (), function
+        running, at = (), function  # no frame of an outer function is known
         function = source.function(function)
     binders = [statement for statement in statements(source.tree) if name in binds(statement)]
     if binders and not isinstance(at, FunctionNode) and source.function(at) is None:

@@ -132,9 +132,9 @@ class Freezer:
         members: Any = instance_dict(stand_in)
         members.update((name, self.of(member, depth)) for name, member in _slot_values(value))
         stored = instance_dict(value)
-        is_file, is_module = issubclass(type(value), ModuleType), "_modules" in stored and "_parameters" in stored
+        is_imported, is_module = issubclass(type(value), ModuleType), "_modules" in stored and "_parameters" in stored
         for name, member in (*beside_torchs(stored), *_of_nn_module(stored)) if is_module else list(stored.items()):
-            if type(name) is str and (not is_file or name in self._mentioned):
+            if type(name) is str and (not is_imported or name in self._mentioned):
                 members[name] = self.of(member, depth)
 
     def _store(self, value: object, stand_in: Any) -> Any:

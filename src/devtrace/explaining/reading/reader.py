@@ -234,7 +234,7 @@ class Reader:
         others: list[TensorValue] = []
         dtype = dtype_of(tensor) if self.of_dtypes else None
         for origin in islice(definitions(), MOST_DEFINITIONS):
-            if origin.is_of_repetition and site >= 0:
+            if origin.is_of_repetition and site >= 0:  # a likelier expression is known
                 break
             sought = self._sought[id(tensor)]
             takes_former = origin.takes_former or origin.is_of_repetition
@@ -242,7 +242,7 @@ class Reader:
             value = self.read(origin)
             made = value if isinstance(value, TensorValue) and value.row != SOUGHT_TENSOR else None
             self._sought[id(tensor)] = sought
-            site = self._sites.pop(id(tensor), site)
+            site = self._sites.pop(id(tensor), site)  # a nested search may have noted it
             is_other = made is not None and dtypes_of.differs(made, device, dtype)
             is_made = isinstance(origin.node, _MADE) and not (value is None and hands_on(origin.node, self.of_dtypes))
             if site < 0 and (origin.is_source or is_made) and not (origin.is_one_of_many or is_other):
