@@ -76,13 +76,13 @@ def _used_later(cost: Cost, found: SourceNode, loop: ast.stmt) -> tuple[str, Sit
             statement = source.statement(use)
             if statement is found.statement:
                 continue
-            is_apart = any(isinstance(each, DEFINED) for each in source.below(use, loop))
+            is_apart = any(isinstance(each, DEFINED) for each in source.up_to(use, loop))
             if is_apart or not isinstance(statement, _SIMPLE):
                 return None
             form = is_tensor_there(source, use)
             is_one = form == "return" or (form == "use" and _gives_a_number(cost))
             site = _site_of_most(cost, statement) if is_one else None
-            is_passed_on = all(isinstance(each, PASSED_ON) for each in source.below(use, alone(statement) or statement))
+            is_passed_on = all(isinstance(each, PASSED_ON) for each in source.up_to(use, alone(statement) or statement))
             if site is not None:
                 again.append((form, site))
             elif not _can_wait(found, use, statement, is_passed_on=is_passed_on):
@@ -94,7 +94,7 @@ def _used_later(cost: Cost, found: SourceNode, loop: ast.stmt) -> tuple[str, Sit
 
 def _keeps_the_value(found: SourceNode) -> bool:
     """Return whether the reading statement gives on what it reads, and not what some function makes of it."""
-    around = list(found.source.below(found.node, found.statement))
+    around = list(found.source.up_to(found.node, found.statement))
     calls = [each for each in around if isinstance(each, ast.Call)]
     made = [each.func for each in calls if each not in (found.node, alone(found.statement))]
     others = [each for each in made if found.node not in ast.walk(each) and variable(each) not in TAKES_VALUES]
@@ -113,7 +113,7 @@ def _given_by(statement: ast.stmt) -> Iterator[str]:
 
 def _can_wait(found: SourceNode, use: ast.Name, statement: ast.stmt, *, is_passed_on: bool) -> bool:
     """Return whether what a statement makes of the value is only kept: `words.append(text[x])`, `out += names[x]`."""
-    if any(isinstance(each, ast.IfExp | ast.Compare | ast.BoolOp) for each in found.source.below(use, statement)):
+    if any(isinstance(each, ast.IfExp | ast.Compare | ast.BoolOp) for each in found.source.up_to(use, statement)):
         return False
     call = alone(statement)
     if call is not None:

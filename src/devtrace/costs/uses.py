@@ -143,7 +143,7 @@ class Use(NamedTuple):
 
 def uses(source: Source, value: ast.AST) -> Iterator[Use]:
     """Yield the code around a value in its statement, with what the value is there."""
-    around = source.below(value, source.statement(value))
+    around = source.up_to(value, source.statement(value))
     return (Use(inner, outer, _role(inner, outer)) for inner, outer in pairwise(around))
 
 
@@ -304,7 +304,7 @@ def is_gone_on_by(found: SourceNode, *, is_number: bool) -> bool:
     A guard that only raises picks nothing, and state that the object itself keeps need not be asked for each time.
     """
     node, statement, asked = found.node, found.statement, found.node if is_number else None
-    for each in (statement, *reversed(list(found.source.below(node, statement)))):  # a part of a condition counts first
+    for each in (statement, *reversed(list(found.source.up_to(node, statement)))):  # a part of a condition counts first
         is_tested = isinstance(each, ast.If | ast.While | ast.IfExp) and (each is node or node in ast.walk(each.test))
         if is_tested or isinstance(each, ast.BoolOp) or is_truth(each):
             asked = getattr(each, "test", each)

@@ -118,7 +118,7 @@ class Memory:
         source = code.source
         function = source.function(statement)
         frames = (frame for _, frame in self.queries.frames if frame.f_code.co_filename == source.file)
-        return next((each for each in frames if source.body_of(each.f_code) is function), None)
+        return next((each for each in frames if source.function_of_code(each.f_code) is function), None)
 
     @cached_property
     def made(self) -> tuple[str, Keeper] | None:

@@ -203,7 +203,7 @@ def deleted(memory: Memory, moment: FailingMoment) -> Remedy | None:
             continue
         source = queries.read(site.file, site.line, site.cell_id)
         # Of a file's own variables none, as functions of others may read them.
-        body = getattr(source.body_of(code), "body", [])
+        body = getattr(source.function_of_code(code), "body", [])
         last = _last_reads(source, body, site.line) if isinstance(body, list) else {}
         scope = code.co_filename, code.co_qualname, code.co_firstlineno
         groups = [group for group in memory.groups if group.root in last and group.scope == scope]

@@ -190,7 +190,7 @@ def _places(
 
 def _sharing(source: Source, name: str, scope: tuple[str, str, int]) -> Iterator[ast.AST]:
     """Yield the function that a variable is of, seen from one, and those that share it."""
-    begun = source.body_at(scope[2], scope[1].rpartition(".")[2]) or source.tree
+    begun = source.function_named_at(scope[2], scope[1].rpartition(".")[2]) or source.tree
     around = (each for each in source.ancestors(begun) if isinstance(each, FunctionNode))
     body = next((each for each in around if _binds(each, name)), source.tree)
     yield body

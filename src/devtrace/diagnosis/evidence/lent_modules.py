@@ -68,7 +68,7 @@ def _moves_in(value: Any) -> Iterator[Hook]:
         with suppress(ValueError):  # a variable that is not bound yet
             known |= zip(code.co_freevars, (each.cell_contents for each in function.__closure__ or ()), strict=True)
         source = read(code.co_filename)
-        for call in calls_in(source.body_of(code) or NO_CODE):
+        for call in calls_in(source.function_of_code(code) or NO_CODE):
             if is_move(called_name(call)) and alone(source.parent(call)) is call:
                 given = given_trait(call)
                 named = worth(given, Scope(known, function.__globals__)) if given is not None else called_name(call)

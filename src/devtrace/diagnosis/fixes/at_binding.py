@@ -87,7 +87,7 @@ def _anchor_once_filled(case: MismatchCase, name: AccessPath, anchor: Anchor) ->
     if frame is None or birth is NOWHERE:
         return anchor
     fallback = anchor if registering_root(case, name) is not None else None
-    branches = [*only(ast.If, birth.source.below(birth.statement, birth.function or birth.source.tree))]
+    branches = [*only(ast.If, birth.source.up_to(birth.statement, birth.function or birth.source.tree))]
     if branches and source.parent(anchor.node) in loops_around(source, anchor.node):
         return fallback
     for statement in lines_that_ran(frame, birth.code.site):

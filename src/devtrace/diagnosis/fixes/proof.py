@@ -102,7 +102,7 @@ def _variables(moment: FailingMoment, edited: Edited) -> tuple[dict[str, Any], d
         if frame.f_code.co_filename == new_source.file:
             namespace = namespace or dict(frame.f_globals)
             is_whole = frame.f_code.co_name == "<module>"
-            if new_source.body_of(frame.f_code) is function and is_whole == (function is None):
+            if new_source.function_of_code(frame.f_code) is function and is_whole == (function is None):
                 return dict(frame.f_locals), dict(frame.f_globals)
     return {}, namespace or dict(moment.queries.snapshot.objects.modules.get(new_source.file) or moment.namespace)
 

@@ -217,7 +217,7 @@ def rows_of_callers(case: MismatchCase, moved: set[TensorId]) -> tuple[TensorId,
 
 def _inner_call_took_it(node: ast.AST, frame: FailingFrame) -> bool:
     """Return whether an inner call of the line has run with a tensor: `lengths` of `head(net(x, lengths))`."""
-    around = [*frame.source.below(node, frame.source_node.node)]
+    around = [*frame.source.up_to(node, frame.source_node.node)]
     return around[-1:] != [frame.source.tree] and any(only(ast.Call, around[1:]))
 
 
