@@ -46,7 +46,7 @@ _OF_OPS: Final = {"syncs": waits, "cpu_compute": on_host}
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """What a line costs: the user's own line `site`, or a package's `line` that was called from `site`."""
+    """Cost of the user's own line `site`, or of a package's `line` that was called from `site`."""
 
     steps: Steps
     tally: Tally

@@ -23,7 +23,7 @@ _FIRST_OPS: Final = 8
 
 @dataclass(frozen=True)
 class Pace:
-    """How often a line runs: around how many steps, whether in each of them, and whether these train."""
+    """Pace of a line: how many steps are around it, whether it runs in each of them, and whether these train."""
 
     steps: int
     is_of_each_step: bool

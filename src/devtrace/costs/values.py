@@ -55,7 +55,7 @@ def takers_after(
 
 @dataclass
 class Made:
-    """The ops by which a step made some tensors, all that these ops gave, and the older tensors that they took."""
+    """Ops by which a step made some tensors, all that these ops gave, and the older tensors that they took."""
 
     ops: list[OpId] = field(default_factory=list)
     new: list[TensorId] = field(default_factory=list)

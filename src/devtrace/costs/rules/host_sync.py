@@ -45,7 +45,7 @@ def _finding(cost: Cost, needless: Sequence[Needless], remark: str) -> Finding:
 
 
 def _needless_waits(parts: list[Cost]) -> list[Needless]:
-    """Return the waits of each step that nothing needs then: a warning where the loop is long and waits often."""
+    """Return the waits that no step needs: elements that are read singly, then others; a note in a short loop."""
     parts = [part for part in parts if part.found is not NOWHERE]
     singly = [advised(part, SINGLY) for part in parts]
     others = [part for part, needless in zip(parts, singly, strict=True) if needless is None and is_needless(part)]
