@@ -132,9 +132,9 @@ def is_left_to_ddp(cost: Cost) -> Names | None:
     if cost.count < AGAIN or not cost.ops or not all(is_of_ddp(queries, op) for op in cost.ops[:SAMPLE]):
         return None
     others = [other for other in cost.tally.sites("h2d") if other != cost.site]
-    moves = [queries.site(other) for other in others if cost.count % int(cost.tally["h2d"][other]) == 0]
-    by_hand = next((move for move in reversed(moves) if move and site and move.function == site.function), None)
-    return {"site": by_hand} if by_hand is not None else None
+    stepwise = [queries.site(other) for other in others if cost.count % int(cost.tally["h2d"][other]) == 0]
+    line = next((other for other in reversed(stepwise) if other and site and other.function == site.function), None)
+    return {"site": line} if line is not None else None
 
 
 # To the host.
