@@ -161,9 +161,6 @@ print(highest.message)
 # %% code folded
 assert warning.holders[0].name == highest.holders[0].name == "total"
 
-# %% code
-report.figure("memory")
-
 # %% en
 # ## A step that is too large
 #

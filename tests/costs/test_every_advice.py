@@ -268,6 +268,14 @@ FOLLOWED: Final[dict[str, dict[str, str]]] = {
             #1> kept.append(ids.sum())
         """,
     },
+    "copy.there-already.help": {
+        "line": """
+            large = out.detach().repeat(1, 16)
+            host = large.cpu()
+            kept.append((host - large.cpu().mean()).sum())  # 1
+            #1> kept.append((host - host.mean()).sum())
+        """,
+    },
     "copy.weights.help": {
         "line": """
             kept.append(net.weight.detach().cpu().sum())  # 1
@@ -370,7 +378,6 @@ WORDS: Final = {
     "copy.draw.help": "what the device draws are other numbers than what the CPU draws",
     "copy.move-its-module": "as copy.move-module, of a module that has no name to advise with",
     "copy.too-soon.help": "values that may be old are mended by one wait more, not by less",
-    "copy.left-to-ddp.help": "of several processes: tests/jobs/test_rank_rules.py has the program",
     "cpu-compute.move": "of a model on two devices, whose copies do not fall: it ends the work on the CPU",
     "cpu-compute.register": "as cpu-compute.move",
 }

@@ -11,7 +11,7 @@ import devtrace
 from devtrace.drawing.figures import FIGURES, figure
 from devtrace.report.palette import Theme, shade
 from devtrace.words.errors import UsageError
-from samples import Sample, training, with_memory
+from samples import Sample, training
 from traces import empty_trace, head_trace, odd_trace
 
 TRACES = {"training": training(), "head": head_trace(), "odd": odd_trace(), "empty": empty_trace()}
@@ -48,22 +48,6 @@ def test_dtypes_sums_time_by_what_ops_gave_in_the_colours_of_their_devices() -> 
     assert bars["cuda:0"].marker.color[0] == shade("cuda:0").fill
 
 
-def test_memory_counts_a_tensor_from_its_making_to_its_last_use_and_a_view_not_at_all() -> None:
-    sample = Sample()
-    builder = sample.builder
-    made = sample.tensor("cpu", 250, producer=0)
-    sample.op("aten.empty", "cpu", kind="create", outputs=(made,))
-    view = sample.tensor("cpu", 250, producer=1, source=made)
-    sample.op("aten.view", "cpu", kind="view", inputs=(made,), outputs=(view,))
-    other = sample.tensor("cpu", 500, producer=2)
-    sample.op("aten.mm", "cpu", inputs=(view,), outputs=(other,))
-    sample.op("aten.mm", "cpu")
-    [line] = figure(builder.build(), "memory").data
-    assert list(zip((line.x * 1e6).round().astype(int).tolist(), line.y.tolist(), strict=True)) == [
-        (0, 1000), (20_000, 3000), (20_000, 2000), (20_000, 0),
-    ]  # fmt: skip
-
-
 def test_names_are_not_markup() -> None:
     sample = Sample()
     builder = sample.builder
@@ -80,12 +64,5 @@ def test_a_figure_that_there_is_not_is_refused_with_those_that_there_are() -> No
     with pytest.raises(UsageError) as caught:
         figure(empty_trace(), "pie")
     assert str(caught.value) == (
-        "figure-unknown: got figure('pie'); there are 'devices', 'dtypes' and 'memory'; name one of them."
+        "figure-unknown: got figure('pie'); there are 'devices' and 'dtypes'; name one of them."
     )
-
-
-def test_memory_of_which_owners_are_known_is_stacked_by_kind_below_its_limit() -> None:
-    drawn = figure(with_memory(limit=1000), "memory")
-    assert [line.name for line in drawn.data] == ["parameters", "activations", "limit 1000 B"]
-    assert [list(line.y) for line in drawn.data] == [[100, 100], [0, 500], [1000, 1000]]
-    assert drawn.layout.title.text == "cuda:0: at most 600 B of 1000 B"

@@ -49,6 +49,7 @@ GROWING = {
     "copies_of_better_models": Expected("best", "parameter", "best.append(", r"copy\.deepcopy\(model\)\.cpu\(\)"),
     "copies_of_a_fit": Expected("fit.snapshots", "parameter", "self.snapshots[number] = deepcopy", ""),
     "terms_beside_a_backward": Expected("curve", "graph", 'curve["smooth"].append(smooth', r"smooth\.detach\(\)"),
+    "codes_of_epochs": Expected("codes", "graph", 'codes["mu"].append', r"torch\.cat\(batches\)\.detach\(\)"),
     "scores_of_two_passes": Expected("trainer.shown", "graph", "trainer.shown.append(scores)", ""),
     "gradients_until_their_spread": Expected("seen", "named", "seen[step] = flat(net)", r"flat\(net\)\.cpu\(\)"),
 }

@@ -189,9 +189,9 @@ def test_what_is_around_a_node_ends_below_another() -> None:
     source = parsed("while a:\n    b = f(c + 1)")
     loop, assigned = source.tree.body[0], source.statement(source.node_at(Span(2, 10, 2, 11)))
     (c,) = (each for each in ast.walk(loop) if getattr(each, "id", "") == "c")
-    assert [type(each).__name__ for each in source.below(c, loop)] == ["Name", "BinOp", "Call", "Assign"]
-    assert [*source.below(c, c)] == []
-    assert [*source.below(c, assigned)] == [*source.below(c, loop)][:3]
+    assert [type(each).__name__ for each in source.up_to(c, loop)] == ["Name", "BinOp", "Call", "Assign"]
+    assert [*source.up_to(c, c)] == []
+    assert [*source.up_to(c, assigned)] == [*source.up_to(c, loop)][:3]
 
 
 def test_without_columns_the_line_decides() -> None:

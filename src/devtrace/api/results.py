@@ -101,7 +101,7 @@ class Report(ReportData):
         return to_html(self, path)
 
     def figure(self, kind: str, theme: Literal["light", "dark"] = "light") -> Figure:
-        """Return a plotly Figure; `kind` is "devices", "dtypes" or "memory"."""
+        """Return a plotly Figure; `kind` is "devices" or "dtypes"."""
         drawn: Figure = need("figure", "plotly")(self.trace, kind, theme)
         return drawn
 

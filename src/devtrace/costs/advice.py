@@ -90,7 +90,6 @@ TO_DEVICE: Final = (
     )),
     Row("copy.unchanged", same_tensor.is_unchanged, (Way("copy.unchanged.help"),)),
     _FEW_BYTES,
-    Row("copy.left-to-ddp", copies.is_left_to_ddp, (Way("copy.left-to-ddp.help"),)),
 )  # fmt: skip
 TO_HOST: Final = (
     Row("copy.too-soon", copies.is_used_too_soon, (Way("copy.too-soon.help"),)),
@@ -101,6 +100,7 @@ TO_HOST: Final = (
     )),
     Row("copy.back-computed", round_trips.is_written_back, (Way("copy.back.help"),)),
     Row("copy.unused", copies.is_sent_in_vain, (Way("copy.unused.help"),)),
+    Row("copy.there-already", same_tensor.is_there_already, (Way("copy.there-already.help"),)),
     Row("copy.weights", copies.are_weights, (Way("copy.weights.help"),)),
     Row("copy.in-each-step", copies.are_values, (Way("copy.in-each-step.help"),)),
     _FEW_BYTES,

@@ -17,29 +17,30 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, shorten
 
 Judge = Callable[[list[Cost]], list[Needless]]
-"""Says what is needless of the costs that a line of the user's consists of."""
+"""Takes the parts of one line's cost and returns those that are needless, with the reason."""
 Word = Callable[[Cost, Sequence[Needless], str], Finding]
-"""Words a cost, with what of it is needless and what is to be said of a package."""
+"""Makes the finding of a cost, from its needless parts and a remark on the package."""
 
 
 def findings(queries: TraceQueries, tally: Tally, kind: str, judge: Judge, word: Word) -> Iterator[Finding]:
-    of_packages: dict[Site | None, list[Needless]] = {}  # a trace has a package's line once for each caller
+    by_packages_line: dict[Site | None, list[Needless]] = {}  # a trace has a package's line once for each caller
     for whole in costs(queries, tally, kind):
-        judged = judge(whole.parts())
-        below = [each for each in judged if not each.cost.is_of_the_user and each.severity == "warning"]
-        for each in below:
-            of_packages.setdefault(queries.site(each.cost.line), []).append(each)
-        rest = whole.without([each.cost for each in below])
-        left = [each for each in judged if each not in below]
-        own = [each for each in left if each.cost.is_of_the_user and each.severity == "warning"] or left
+        parts = judge(whole.parts())
+        of_packages = [part for part in parts if not part.cost.is_of_the_user and part.severity == "warning"]
+        for part in of_packages:
+            by_packages_line.setdefault(queries.site(part.cost.line), []).append(part)
+        rest = whole.without([part.cost for part in of_packages])
+        others = [part for part in parts if part not in of_packages]
+        shown = [part for part in others if part.cost.is_of_the_user and part.severity == "warning"] or others
         if rest.count:
-            yield word(rest, own, _remark_below(own[0].cost) if own else "")
-    for same in of_packages.values():
-        yield word(together([each.cost for each in same]), same, _remark([each.cost for each in same]))
+            yield word(rest, shown, _remark_on_packages_line(shown[0].cost) if shown else "")
+    for parts in by_packages_line.values():
+        costs_of_line = [part.cost for part in parts]
+        yield word(together(costs_of_line), parts, _remark_on_callers(costs_of_line))
 
 
 def finding(rule: RuleSlug, cost: Cost, needless: Needless | None, message: str) -> Finding:
-    """Return the finding of a cost: a warning if it is a needless one."""
+    """Return the finding of a cost, which is a note if it is not needless."""
     return Finding(
         rule=rule,
         severity=needless.severity if needless else "note",
@@ -50,15 +51,15 @@ def finding(rule: RuleSlug, cost: Cost, needless: Needless | None, message: str)
         count=cost.count,
         bytes=cost.all_bytes,
         message=message,
-        help=_advice(needless) if needless else "",
+        help=_help_for(needless) if needless else "",
         edits=needless.edits if needless else (),
         ops=tuple(cost.ops),
     )
 
 
 @dataclass
-class _Told:
-    """A warning about time, with how many values of its statement, and which lines, its fix is for too."""
+class _Warning:
+    """A warning about time. Its fix is also for `values` other values of its statement, and for the lines `sites`."""
 
     finding: Finding
     covered: list[Finding]
@@ -66,53 +67,53 @@ class _Told:
     sites: list[Site] = field(default_factory=list)
 
 
-def one_a_cost(queries: TraceQueries, findings: Iterable[Finding]) -> Iterator[tuple[Finding, Sequence[Finding]]]:
-    """Yield findings, of which a cost has one warning about time, each with all that its fix is for.
+def warn_once(queries: TraceQueries, findings: Iterable[Finding]) -> Iterator[tuple[Finding, Sequence[Finding]]]:
+    """Yield each finding with the findings that its fix is for. Of a cost only the worst stays a warning about time.
 
     Five reads for one printed line are one cost, and so are two lines that one change mends.
     """
-    known, told = dict[object, _Told](), list[_Told]()
+    by_key, warnings = dict[object, _Warning](), list[_Warning]()
     for finding in worst_first(findings):
-        keys = _keys(queries, finding)
-        cost = next((known[key] for key in keys if key in known), None)
-        if cost is not None:
-            is_alike = finding.rule == cost.finding.rule and (not finding.edits or keys[-1] in known)
-            if keys[0] in known:
-                cost.values += is_alike
+        keys = _keys_of_cost(queries, finding)
+        warning = next((by_key[key] for key in keys if key in by_key), None)
+        if warning is not None:
+            has_same_fix = finding.rule == warning.finding.rule and (not finding.edits or keys[-1] in by_key)
+            if keys[0] in by_key:  # the statement
+                warning.values += has_same_fix
             elif finding.site is not None:
-                cost.sites.append(finding.site)
-            cost.covered += [finding] * is_alike
-            yield replace(finding, severity="note", help="" if is_alike else finding.help), [finding]
+                warning.sites.append(finding.site)
+            warning.covered += [finding] * has_same_fix
+            yield replace(finding, severity="note", help="" if has_same_fix else finding.help), [finding]
         elif keys:
-            told.append(_Told(finding, [finding]))
-            known.update(dict.fromkeys(keys, told[-1]))
+            warnings.append(_Warning(finding, [finding]))
+            by_key.update(dict.fromkeys(keys, warnings[-1]))
         else:
             yield finding, [finding]
-    for cost in told:
-        alike = sentence("statement.more", count=cost.values) if cost.values else ""
-        alike += sentence("cost.elsewhere", sites=[*map(str, cost.sites)]) if cost.sites else ""
-        yield replace(cost.finding, message=cost.finding.message + alike), cost.covered
+    for warning in warnings:
+        others = sentence("statement.more", count=warning.values) if warning.values else ""
+        others += sentence("cost.elsewhere", sites=[*map(str, warning.sites)]) if warning.sites else ""
+        yield replace(warning.finding, message=warning.finding.message + others), warning.covered
 
 
-def _keys(queries: TraceQueries, finding: Finding) -> list[object]:
-    """Return what a cost is known by: its statement, and the change that mends it where it names the tensor."""
+def _keys_of_cost(queries: TraceQueries, finding: Finding) -> list[object]:
+    """Return what findings of one cost share: their statement, else the change that mends them and its tensor."""
     is_of_time = finding.severity == "warning" and finding.count > 1 and finding.op >= 0
-    found = queries.node_at(finding.site) if is_of_time and finding.site is not None else NOWHERE
-    if found is NOWHERE:
+    place = queries.node_at(finding.site) if is_of_time and finding.site is not None else NOWHERE
+    if place is NOWHERE:
         return []
     tensor = finding.culprit
     change = [(finding.rule, finding.help, finding.edits, tensor.name, tensor.born)] if tensor is not None else []
-    return [found.statement, *change]
+    return [place.statement, *change]
 
 
 # Of an installed package.
 
 
-def _remark(same: list[Cost]) -> str:
+def _remark_on_callers(costs_of_line: list[Cost]) -> str:
     """Name the package of a line and the user's lines that led there, as the end of a message."""
-    queries, line = same[0].queries, same[0].line
+    queries, line = costs_of_line[0].queries, costs_of_line[0].line
     package = queries.package(line)
-    callers = dict.fromkeys(site for each in same if (site := queries.site(each.site)) is not None)
+    callers = dict.fromkeys(site for cost in costs_of_line if (site := queries.site(cost.site)) is not None)
     if queries.site(line) in callers:
         return sentence("package.of", package=package)
     first, others = next(iter(callers)), len(callers) - 1
@@ -121,15 +122,15 @@ def _remark(same: list[Cost]) -> str:
     return sentence("package.called", package=package, caller=first, more=more, text=text)
 
 
-def _remark_below(cost: Cost) -> str:
+def _remark_on_packages_line(cost: Cost) -> str:
     """Name a package's line, as the end of a message at the user's line that led there."""
     site, package = cost.queries.site(cost.line), cost.queries.package(cost.line)
     text = shorten(one_line(site.text), 80) if site is not None else ""
     return sentence("package.below", package=package, site=site, text=text) if package else ""
 
 
-def _advice(needless: Needless) -> str:
-    """Return the help for a line; of a package's, that the package must change."""
+def _help_for(needless: Needless) -> str:
+    """Return the help for a line. For a package's line it says that the package must change."""
     package = needless.cost.queries.package(needless.cost.line)
     if not package or not needless.help:
         return needless.help
@@ -139,52 +140,52 @@ def _advice(needless: Needless) -> str:
 # Of all that the program pays.
 
 _NOTHING: Final = 0.05
-"""Less than so much of the largest cost is nothing beside it."""
+"""A note on less than this part of the largest cost gives no advice."""
 
 
-def _line(site: Site | None) -> tuple[str, str | None, int] | None:
+def _line_of(site: Site | None) -> tuple[str, str | None, int] | None:
     return (site.file, site.cell_id, site.line) if site is not None else None
 
 
 def told_once(queries: TraceQueries, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings of which each cost has one warning, and none is about a line with an error.
+    """Return the findings with one warning for each cost, sorted by the cost of all that their fix is for.
 
-    They are sorted by what their fix is for; of what is next to nothing the advice goes.
+    A split module is left out where a line has an error. A note on next to nothing loses its advice.
     """
 
     def own_cost(finding: Finding) -> float:
-        return _stood_still(queries, finding) / 1_000 or estimated_cost(finding)
+        return _time_stood_still(queries, finding) / 1_000 or estimated_cost(finding)
 
     def cost(finding: Finding) -> float:
-        return weights[id(finding)]
+        return costs_of_covered[id(finding)]
 
     findings = list(findings)
-    explained = {_line(site) for site in sites_of_errors(findings)}  # a module in two halves: by what made one half
-    left = [each for each in findings if each.rule != "split-module" or _line(each.site) not in explained]
-    pairs = list(one_a_cost(queries, left))
-    weights = {id(finding): sum(map(own_cost, covered)) for finding, covered in pairs}
-    found = worst_first((finding for finding, _ in pairs), cost)
-    largest = max((cost(each) for each in found if each.severity == "warning"), default=0.0)
+    lines_of_errors = {_line_of(site) for site in sites_of_errors(findings)}
+    left = [each for each in findings if each.rule != "split-module" or _line_of(each.site) not in lines_of_errors]
+    pairs = list(warn_once(queries, left))
+    costs_of_covered = {id(finding): sum(map(own_cost, covered)) for finding, covered in pairs}
+    ordered = worst_first((finding for finding, _ in pairs), cost)
+    largest = max((cost(finding) for finding in ordered if finding.severity == "warning"), default=0.0)
     return tuple(
-        replace(each, help="", edits=())
-        if each.severity == "note" and estimated_cost(each) and cost(each) < _NOTHING * largest
-        else _with_time(queries, each)
-        for each in found
+        replace(finding, help="", edits=())
+        if finding.severity == "note" and estimated_cost(finding) and cost(finding) < _NOTHING * largest
+        else _with_time(queries, finding)
+        for finding in ordered
     )
 
 
 def _with_time(queries: TraceQueries, finding: Finding) -> Finding:
-    """Say how long the CPU stood still at a line, of the time from its first run to its last."""
-    stood = _stood_still(queries, finding) if finding.severity == "warning" and finding.count > 1 else 0
-    starts = queries.trace.ops.ints("start")[list(finding.ops)] if stood else ()
-    passed = int(max(starts) - min(starts)) * finding.count / len(starts) if stood else 0
-    if not passed:
+    """Say how long the CPU stood still at a line, as a share of the time from its first run to its last."""
+    waits = _time_stood_still(queries, finding) if finding.severity == "warning" and finding.count > 1 else 0
+    starts = queries.trace.ops.ints("start")[list(finding.ops)] if waits else ()
+    whole = int(max(starts) - min(starts)) * finding.count / len(starts) if waits else 0  # with the folded runs
+    if not whole:
         return finding
-    words = sentence("share.time", time=int(stood), share=min(round(100 * stood / passed), 100))
+    words = sentence("share.time", time=int(waits), share=min(round(100 * waits / whole), 100))
     return replace(finding, message=finding.message + words)
 
 
-def _stood_still(queries: TraceQueries, finding: Finding) -> float:
+def _time_stood_still(queries: TraceQueries, finding: Finding) -> float:
     """Return for how many nanoseconds the CPU stood still at a line; 0 where the devices are simulated."""
     ops = queries.trace.ops
     simulated = [device.simulated for device in queries.trace.devices]

@@ -26,7 +26,7 @@ from devtrace.source.vocabulary import AVERAGES, COPIES, IGNORES_LABELS, PICKS, 
 from devtrace.trace.ids import OpId, TensorId
 
 _OF_EACH: Final = 3
-"""So many elements of each tensor that a line reads by index; of what its loop goes through one may be enough."""
+"""At least so many elements are read of each tensor that a line indexes; of what its loop goes through, one."""
 _STEPS_BACK: Final = 4
 _GIVES_ELEMENTS: Final = VIEWS | PICKS | COPIES
 _SAMPLE: Final = 2_000
@@ -35,62 +35,62 @@ _SAMPLE: Final = 2_000
 def are_read_singly(cost: Cost) -> Names | None:
     """Find a line that reads very many elements of few tensors, or some in each step; nothing writes meanwhile."""
     queries, ops = cost.queries, cost.ops[:_SAMPLE]
-    is_for_its_user = cost.pace.is_of_each_step and not queries.package(cost.line)
-    if len(ops) < OFTEN or (cost.count < MANY and not is_for_its_user):
+    is_users_in_each_step = cost.pace.is_of_each_step and not queries.package(cost.line)
+    if len(ops) < OFTEN or (cost.count < MANY and not is_users_in_each_step):
         return None
     owners = [_owners_of_element(queries, op) for op in ops]
     bases = set[TensorId]().union(*owners)
-    names, least = next(_names(cost.found, is_index=not is_truth_asked(cost)), ({}, 0))
-    if not names or sum(map(bool, owners)) * 2 < len(ops) or sum(map(len, owners)) < least * len(bases):
+    methods, fewest = next(_ways_to_read_all(cost.found, is_index=not is_truth_asked(cost)), ({}, 0))
+    if not methods or sum(map(bool, owners)) * 2 < len(ops) or sum(map(len, owners)) < fewest * len(bases):
         return None
     if are_written(queries, bases, min(ops), max(ops)):
         return None
-    read = list(names.items())[: max(len(set[TensorId]().union(*owners[:_OF_EACH])), 1)]
+    shown = list(methods.items())[: max(len(set[TensorId]().union(*owners[:_OF_EACH])), 1)]
     return {
-        "names": [f"`{name}`" for name, _ in read],
-        "code": [f"`{name}.{way}()`" for name, way in read],
-        "culprit": as_culprit(queries, min(bases), [read[0][0]], queries.site(queries.born(min(bases)))),
+        "names": [f"`{name}`" for name, _ in shown],
+        "code": [f"`{name}.{method}()`" for name, method in shown],
+        "culprit": as_culprit(queries, min(bases), [shown[0][0]], queries.site(queries.born(min(bases)))),
     }
 
 
 def _owners_of_element(queries: TraceQueries, op: OpId) -> set[TensorId]:
-    """Return the tensors of which an op reads an element each, or what was computed from such elements."""
-    found, rows = set[TensorId](), queries.inputs(op)[:1]
+    """Return `x` and `y` for an op that reads `x[0]`, or `x[0] + y[1]` that was computed from elements."""
+    owners, numbers = set[TensorId](), queries.inputs(op)[:1]
     for _ in range(_STEPS_BACK):
-        rows = [row for row in rows if queries.dims[row] == 0]
-        bases = {row: queries.base(row) for row in rows}
-        found |= {base for row, base in bases.items() if base != row and queries.dims[base] > 0}
-        rows = [part for row in rows if bases[row] not in found for part in queries.made_from(row)]
-    return found
+        numbers = [number for number in numbers if queries.dims[number] == 0]
+        bases = {number: queries.base(number) for number in numbers}
+        owners |= {base for number, base in bases.items() if base != number and queries.dims[base] > 0}
+        numbers = [part for number in numbers if bases[number] not in owners for part in queries.made_from(number)]
+    return owners
 
 
-def _names(found: SourceNode, *, is_index: bool) -> Iterator[tuple[dict[str, str], int]]:
-    """Yield the code of tensors whose elements a line reads, how all are read at once, and how many at least are read.
+def _ways_to_read_all(place: SourceNode, *, is_index: bool) -> Iterator[tuple[dict[str, str], int]]:
+    """Yield `{"tokens": "tolist"}, 1` for `token.item()` in a loop over `tokens`, then the same for `tokens[i].item()`.
 
-    They are what loops go through, or what a line takes items of.
+    The method reads all elements at once. The number says how many of each tensor a line must have read.
     """
-    source = found.source
-    through = ((name, next(gone_through(source, found.node, name), None)) for name in names_in(found.node))
-    given = {name: whole[0] for name, whole in through if whole is not None}
-    if given and all(is_path(each) or called_name(each) in _GIVES_ELEMENTS for each in given.values()):
-        asked = [each.attr for each in nodes_of(ast.Attribute, found.node) if variable(each.value) in given]
-        way = "tolist" if READS.issuperset(asked) else "cpu"  # `label.long()` asks for what only a tensor has
-        yield {source.segment(tensor): way for tensor in sorted(given.values(), key=source.span)}, 1
-    parts = [part for part in nodes_of(ast.Subscript, found.node) if is_path(part.value)]
-    others = [part for part in parts if part is not found.node]
+    source = place.source
+    loops = ((name, next(gone_through(source, place.node, name), None)) for name in names_in(place.node))
+    tensors = {name: whole[0] for name, whole in loops if whole is not None}
+    if tensors and all(is_path(tensor) or called_name(tensor) in _GIVES_ELEMENTS for tensor in tensors.values()):
+        attributes = [node.attr for node in nodes_of(ast.Attribute, place.node) if variable(node.value) in tensors]
+        method = "tolist" if READS.issuperset(attributes) else "cpu"  # `label.long()` asks for what only a tensor has
+        yield {source.segment(tensor): method for tensor in sorted(tensors.values(), key=source.span)}, 1
+    parts = [part for part in nodes_of(ast.Subscript, place.node) if is_path(part.value)]
+    inner = [part for part in parts if part is not place.node]
     # Of `counts[i]` itself the index is read, but where it is asked for its truth.
-    if parts := others if others or is_index else parts:
-        ways = {source.segment(each.value): "cpu" if len(listed(each.slice)) > 1 else "tolist" for each in parts}
-        yield ways, _OF_EACH
+    if items := inner if inner or is_index else parts:
+        methods = {source.segment(item.value): "cpu" if len(listed(item.slice)) > 1 else "tolist" for item in items}
+        yield methods, _OF_EACH
 
 
 # Masks. What to do is for what takes the values.
 
 
 def are_picked(cost: Cost) -> Names | None:
-    """Find a line that counts what a mask picks, `x[mask]`, and what takes it: a loss that ignores labels, a mean."""
+    """Find `x[mask]`, which counts what a mask picks, and what takes it: a loss that ignores labels, a mean."""
     queries, first = cost.queries, cost.ops[0]
     if "_local_scalar_dense" in queries.op_name(first):
-        return None
-    taken = {op_of(queries, each) for each in islice(takers_after(queries, first, lambda _: True), MOST)}
-    return {"is_of_labels": not taken.isdisjoint(IGNORES_LABELS), "is_averaged": not taken.isdisjoint(AVERAGES)}
+        return None  # it reads one value
+    takers = {op_of(queries, taker) for taker in islice(takers_after(queries, first, lambda _: True), MOST)}
+    return {"is_of_labels": not takers.isdisjoint(IGNORES_LABELS), "is_averaged": not takers.isdisjoint(AVERAGES)}

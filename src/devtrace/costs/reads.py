@@ -41,7 +41,7 @@ _STEPS_BACK: Final = 12
 _LONGEST: Final = 40
 """Characters of code that advice repeats."""
 _FEW: Final = 4
-"""Numbers that are drawn at a time; more may be a program's data."""
+"""Most numbers that are drawn at a time; more may be a program's data."""
 _PRINTS: Final = ("print", "write", "debug", "info", "warning", "log")
 
 
@@ -54,75 +54,73 @@ def is_needless(cost: Cost) -> bool:
     if is_asked_for(cost.queries, cost.ops[0]) or not (could_opt_out or is_of_the_line(cost)):
         return False
     # A function of torch's may have a loop of its own: nothing of `torch.lobpcg(x)` says that it reads.
-    is_own = cost.is_of_the_user and not is_of_torch(cost)
-    if not cost.pace.is_of_each_step or not (is_own or cost.runs_again):
+    is_users_own = cost.is_of_the_user and not is_of_torch(cost)
+    if not cost.pace.is_of_each_step or not (is_users_own or cost.runs_again):
         return False
     if is_drawn_from_nothing(cost):
         return True
-    needed = (is_a_choice, _was_read_before, _is_for_the_host)
-    if any(is_often(test, cost) for test in needed) or comes_back(cost.found):
+    reasons_to_wait = (is_a_choice, _another_line_waited, _goes_to_the_host)
+    if any(is_often(reason, cost) for reason in reasons_to_wait) or comes_back(cost.found):
         return False
-    # More often it is a loop within a step: that may be what the value decides.
-    trains_in_it = cost.pace.trains and (cost.count <= cost.pace.steps or is_summed_at_once(cost))
-    is_spared = trains_in_it or not decides_the_loop(cost.found)
-    return is_spared and not (cost.queries.package(cost.line) and _is_needed_by_the_package(cost))
+    # Several reads in a step are of a loop within the step: that may be what the value decides.
+    is_once_in_step = cost.pace.trains and (cost.count <= cost.pace.steps or is_summed_at_once(cost))
+    is_spared = is_once_in_step or not decides_the_loop(cost.found)
+    return is_spared and not (cost.queries.package(cost.line) and _is_needed_by_package(cost))
 
 
-def _is_needed_by_the_package(cost: Cost) -> bool:
+def _is_needed_by_package(cost: Cost) -> bool:
     """Return whether a package's line reads what its caller cannot spare.
 
-    It asks for a branch or a size, not for each of many things in a step, or no step of the caller's trains.
+    It reads once in a step for a branch or a size, or the caller has no training step of its own.
     """
     if is_written(cost):
         return _is_printed(cost)
-    asks_each = cost.count > cost.pace.steps and bool([*cost.found.loops, *rounds(cost.found.source, cost.node)])
-    is_number = _is_whole(cost) or op_of(cost.queries, cost.ops[0]) == "equal"  # which asks for a truth
-    is_asked = not asks_each and is_gone_on_by(cost.found, is_number=is_number)
-    return is_asked or not cost.pace.trains or cost.trains_alone
+    asks_in_loop = cost.count > cost.pace.steps and bool([*cost.found.loops, *rounds(cost.found.source, cost.node)])
+    is_number = _is_whole_number(cost) or op_of(cost.queries, cost.ops[0]) == "equal"  # which asks for a truth
+    goes_on_by_it = not asks_in_loop and is_gone_on_by(cost.found, is_number=is_number)
+    return goes_on_by_it or not cost.pace.trains or cost.trains_alone
 
 
 def is_often(test: Callable[[TraceQueries, OpId], bool], cost: Cost) -> bool:
-    """Return whether a quarter of a line's ops, or more, are of a sort."""
-    some = cost.ops[:: len(cost.ops) // SAMPLE + 1]
-    return sum(test(cost.queries, op) for op in some) * 4 >= len(some) > 0
+    """Return whether a test is true of a quarter of a line's ops, or more."""
+    sample = cost.ops[:: len(cost.ops) // SAMPLE + 1]
+    return sum(test(cost.queries, op) for op in sample) * 4 >= len(sample) > 0
 
 
 def is_a_choice(queries: TraceQueries, op: OpId) -> bool:
-    """Return whether what is read was drawn (an action, a token), or picked without training.
-
-    The host goes on with it.
-    """
-    row = next(iter(queries.carried(op)), NO_TENSOR)
+    """Return whether what is read was drawn (an action, a token), or picked without training: the host needs it."""
+    tensor = next(iter(queries.carried(op)), NO_TENSOR)
     for _ in range(_STEPS_BACK):
-        producer = queries.producer(row)
+        producer = queries.producer(tensor)
         if producer < 0:
             return False
         name = op_of(queries, producer)
         if name in DRAWS:
             return True
-        if name in PICKS or (name in PICKS_SECOND and row in queries.outputs(producer)[1:]):
+        if name in PICKS or (name in PICKS_SECOND and tensor in queries.outputs(producer)[1:]):
             return not is_trained(queries, op)
         if queries.kind(producer) not in ("view", "copy"):
             return False
-        row = next(iter(queries.made_from(row)), NO_TENSOR)
+        tensor = next(iter(queries.made_from(tensor)), NO_TENSOR)
     return False
 
 
-def _was_read_before(queries: TraceQueries, op: OpId) -> bool:
+def _another_line_waited(queries: TraceQueries, op: OpId) -> bool:
     """Return whether another line read the same tensor before, and nothing has written to it since: that one waited."""
-    row = first_input(queries, op)
-    waited = [each for each in queries.takers(row) if each < op and queries.kind(each) == "sync"] if row >= 0 else []
+    tensor = first_input(queries, op)
+    takers = queries.takers(tensor) if tensor >= 0 else []
+    waits = [taker for taker in takers if taker < op and queries.kind(taker) == "sync"]
     sites = queries.trace.ops.ints("site")
-    is_other = bool(waited) and sites[waited[-1]] != sites[op]
-    return is_other and not are_written(queries, [queries.base(row)], waited[-1], op)
+    is_other_line = bool(waits) and sites[waits[-1]] != sites[op]
+    return is_other_line and not are_written(queries, [queries.base(tensor)], waits[-1], op)
 
 
-def _is_for_the_host(queries: TraceQueries, op: OpId) -> bool:
+def _goes_to_the_host(queries: TraceQueries, op: OpId) -> bool:
     """Return whether all that an op picks is copied to the host, which then waits anyway: `boxes[keep].cpu()`."""
-    views = queries.is_kind("view")
-    taken = [each for each in takers_after(queries, op, lambda each: bool(views[each])) if not views[each]]
-    copies = [each for each in taken if queries.kind(each) == "copy"]
-    return 0 < len(taken) == sum(HOST in map(queries.device, queries.outputs(each)) for each in copies)
+    is_view = queries.is_kind("view")
+    takers = [taker for taker in takers_after(queries, op, lambda taker: bool(is_view[taker])) if not is_view[taker]]
+    copies = [taker for taker in takers if queries.kind(taker) == "copy"]
+    return 0 < len(takers) == sum(HOST in map(queries.device, queries.outputs(copy)) for copy in copies)
 
 
 def is_asked_for(queries: TraceQueries, op: OpId) -> bool:
@@ -136,7 +134,7 @@ def is_written(cost: Cost) -> bool:
 
 
 def _is_printed(cost: Cost) -> bool:
-    """Return whether code is in what `print` or a logger takes."""
+    """Return whether code is an argument of `print` or of a logger, or in one."""
     return any(called_name(outer) in _PRINTS for outer in cost.found.source.ancestors(cost.node))
 
 
@@ -144,13 +142,13 @@ def _is_printed(cost: Cost) -> bool:
 
 
 def is_of_the_line(cost: Cost) -> bool:
-    """Return whether a line itself takes the value.
+    """Return whether the line itself reads the value, as `loss.item()` and `if x > 0` do.
 
-    Torch's own code may do so in a call that does not say it: `scaler.step(opt)`. An op may have to know how many
-    values there are, as `x.unique()` does: its shape is the result. So it is with a mask that a package picks by.
+    Torch's own code may read in a call that does not say so: `scaler.step(opt)`. An op may have to count its results,
+    which decide its shape, as `x.unique()` does. So it is with a mask that a package picks by.
     """
     node, name, op = cost.node, called_name(cost.node), cost.ops[0]
-    if is_written(cost) or is_truth_asked(cost) or _is_given_to_scheduler(cost):
+    if is_written(cost) or is_truth_asked(cost) or _is_read_by_scheduler(cost):
         return True
     if not isinstance(node, ast.Call):
         return not (isinstance(node, ast.Subscript) and cost.queries.package(cost.queries.op_site(op)))
@@ -162,24 +160,24 @@ def is_of_the_line(cost: Cost) -> bool:
     return owner is not None and full_name(owner, cost.found.source) in ("math", "numpy", "torch") and name.islower()
 
 
-def _is_given_to_scheduler(cost: Cost) -> bool:
+def _is_read_by_scheduler(cost: Cost) -> bool:
     """Return whether a scheduler reads what was computed for it, as ReduceLROnPlateau does.
 
     What `scaler.step(optimizer)` reads is filled by its own counts, and a closure's loss is its optimizer's.
     """
     queries, op = cost.queries, cost.ops[0]
-    made = [queries.producer(queries.base(row)) for row in queries.carried(op)]
-    is_computed = any(maker >= 0 and queries.kind(maker) == "compute" for maker in made)
+    makers = [queries.producer(queries.base(tensor)) for tensor in queries.carried(op)]
+    is_computed = any(maker >= 0 and queries.kind(maker) == "compute" for maker in makers)
     is_step = match_code("$scheduler.step($value)", cost.node) is not None
     return is_step and is_computed and not queries.is_phase("optimizer")[op]
 
 
 def is_truth_asked(cost: Cost) -> bool:
-    """Return whether a condition, or a part of one, is asked for its truth, which waits for what a call in it gives."""
-    around = cost.found.source.parent(cost.node)
-    is_part = match_code("not $x", around) is not None or isinstance(around, ast.BoolOp)
+    """Return whether the line waits as the condition `x.any()`, or a part of it, is asked for its truth."""
+    parent = cost.found.source.parent(cost.node)
+    is_part = match_code("not $x", parent) is not None or isinstance(parent, ast.BoolOp)
     is_read = "_local_scalar_dense" in cost.queries.op_name(cost.ops[0])
-    return is_read and (is_part or getattr(around, "test", None) is cost.node)
+    return is_read and (is_part or getattr(parent, "test", None) is cost.node)
 
 
 def is_of_torch(cost: Cost) -> bool:
@@ -188,7 +186,7 @@ def is_of_torch(cost: Cost) -> bool:
 
 
 def names_the_op(cost: Cost, op: OpId) -> bool:
-    """Return whether a function has the name of an op or of a part of it: `index` is one of `aten.index_put`."""
+    """Return whether the called function is a word of the op's name: `index` is one of `aten.index_put`."""
     name = re.escape(called_name(cost.node))
     return name != "" and re.search(rf"(?<![a-z]){name}(?![a-z])", cost.queries.op_name(op)) is not None
 
@@ -199,15 +197,15 @@ def names_the_op(cost: Cost, op: OpId) -> bool:
 def is_drawn_from_nothing(cost: Cost) -> bool:
     """Return whether a line reads what each step draws by factories alone: a coin, a shift, the corner of a crop."""
     queries = cost.queries
-    numbers = [pair for pair in cost.pairs if "_local_scalar_dense" in queries.op_name(pair[1])]
-    made = [factories_of(queries, queries.inputs(op), op, since) for since, op in numbers]
-    ops = [op for each in made for op in each]
-    largest = max((queries.size(row) for op in ops for row in queries.outputs(op)), default=0)
-    return bool(made) and all(made) and are_drawn(queries, ops) and largest <= _FEW
+    reads = [(before, op) for before, op in cost.pairs if "_local_scalar_dense" in queries.op_name(op)]
+    factories = [factories_of(queries, queries.inputs(op), op, before) for before, op in reads]
+    ops = [op for factories_of_read in factories for op in factories_of_read]
+    largest = max((queries.size(tensor) for op in ops for tensor in queries.outputs(op)), default=0)
+    return bool(factories) and all(factories) and are_drawn(queries, ops) and largest <= _FEW
 
 
 def lacks_is_causal(cost: Cost) -> bool:
-    """Return whether torch's encoder looks at the mask, for want of `is_causal=`; `**options` may have it."""
+    """Return whether torch's encoder reads the mask, as its call has no `is_causal=`, nor `**options` with it."""
     call = cost.queries.trace.ops[cost.ops[0]].call
     if not isinstance(cost.node, ast.Call) or call is None or call.module.type != "TransformerEncoder":
         return False
@@ -215,27 +213,28 @@ def lacks_is_causal(cost: Cost) -> bool:
 
 
 def lacks_validate_args(cost: Cost) -> dict[str, Severity] | None:
-    """Find a distribution that looks at its parameters, for want of `validate_args=False`.
+    """Find `Normal(mean, std)`, a distribution that reads its parameters, as nobody said `validate_args=False`.
 
     That is a note: a step that reads what it draws waits for the device anyway.
     """
     name = full_name(cost.node.func, cost.found.source) if isinstance(cost.node, ast.Call) else ""
-    is_made = name.startswith("torch.distributions.") and called_name(cost.node)[0].isupper()
-    given = {word.arg for word in getattr(cost.node, "keywords", ())}
-    is_asked = "_local_scalar_dense" in cost.queries.op_name(cost.ops[0])
-    return {"severity": "note"} if is_made and is_asked and given.isdisjoint((None, "validate_args")) else None
+    is_distribution = name.startswith("torch.distributions.") and called_name(cost.node)[0].isupper()
+    keywords = {word.arg for word in getattr(cost.node, "keywords", ())}  # None: `**options` may have it
+    is_read = "_local_scalar_dense" in cost.queries.op_name(cost.ops[0])
+    lacks_it = keywords.isdisjoint((None, "validate_args"))
+    return {"severity": "note"} if is_distribution and is_read and lacks_it else None
 
 
 def takes_number(cost: Cost) -> dict[str, str] | None:
     """Find a call that reads its own argument, for which torch needs a number: `x.add_(y, alpha=rate)`."""
     queries, op = cost.queries, cost.ops[0]
-    then = OpId(min(op + 1, len(queries.trace.ops) - 1))
-    is_read = "_local_scalar_dense" in queries.op_name(op) and queries.op_site(then) == queries.op_site(op)
-    return {"function": called_name(cost.node)} if is_read and names_the_op(cost, then) else None
+    next_op = OpId(min(op + 1, len(queries.trace.ops) - 1))
+    is_read = "_local_scalar_dense" in queries.op_name(op) and queries.op_site(next_op) == queries.op_site(op)
+    return {"function": called_name(cost.node)} if is_read and names_the_op(cost, next_op) else None
 
 
 def is_shown(cost: Cost) -> dict[str, str | bool] | None:
-    """Find a value that is printed or made a part of a text, and what counts the steps. A package's is for nobody."""
+    """Find a value that is printed or put into a text, and what counts the steps. Nobody reads a package's text."""
     if is_written(cost) and cost.queries.package(cost.queries.op_site(cost.ops[0])):
         return {"why": "host-sync.to-format", "is_of_package": True}
     if isinstance(cost.node, ast.FormattedValue | ast.JoinedStr) or is_written(cost) or _is_printed(cost):
@@ -249,8 +248,9 @@ def is_added(cost: Cost) -> bool:
 
 def is_summed_at_once(cost: Cost) -> bool:
     """Return whether a line reads several numbers to add them up: `sum(p.norm().item() for p in net.parameters())`."""
-    around = [called_name(each) for each in cost.found.source.ancestors(cost.node) if each is not cost.found.statement]
-    return "sum" in around and isinstance(next(rounds(cost.found.source, cost.node), None), ast.comprehension)
+    around = (code for code in cost.found.source.ancestors(cost.node) if code is not cost.found.statement)
+    innermost_loop = next(rounds(cost.found.source, cost.node), None)
+    return "sum" in map(called_name, around) and isinstance(innermost_loop, ast.comprehension)
 
 
 def function(cost: Cost) -> dict[str, str]:
@@ -265,32 +265,32 @@ def is_tested(cost: Cost) -> bool:
 
 
 def is_size(cost: Cost) -> bool:
-    return is_bound(cost.found) or (bool(taken_by(cost.found)) and _is_whole(cost))
+    return is_bound(cost.found) or (bool(taken_by(cost.found)) and _is_whole_number(cost))
 
 
-def _is_whole(cost: Cost) -> bool:
-    row = first_input(cost.queries, cost.ops[0])
-    return row >= 0 and cost.queries.trace.tensors[row].dtype.startswith(("int", "uint"))
+def _is_whole_number(cost: Cost) -> bool:
+    tensor = first_input(cost.queries, cost.ops[0])
+    return tensor >= 0 and cost.queries.trace.tensors[tensor].dtype.startswith(("int", "uint"))
 
 
 def is_gathered(cost: Cost) -> dict[str, str] | None:
-    """Find a value that is added to a list."""
-    gathered = gathered_in(cost.found)
-    flat = ".flatten()" if any(cost.queries.dims[row] for row in cost.queries.inputs(cost.ops[0])[:1]) else ""
-    return {"list": f"torch.stack({gathered}){flat}"} if gathered else None
+    """Find a value that is added to a list, `losses.append(loss.item())`, and the code for a tensor of the list."""
+    name = gathered_in(cost.found)
+    flatten = ".flatten()" if any(cost.queries.dims[cost.queries.inputs(cost.ops[0])[:1]]) else ""
+    return {"list": f"torch.stack({name}){flatten}"} if name else None
 
 
 def read_code(cost: Cost) -> ast.AST:
-    """Return the code of the tensor that a line reads: `loss` of `loss.detach().item()`."""
+    """Return the code of the tensor that a line reads: `loss` of `loss.detach().item()`, `i` of `names[i]`."""
     read = matches(cost.node, "$x.item()", "float($x)", "int($x)", "bool($x)")
     item = matches(cost.node, "$x[$at]") if not is_truth_asked(cost) else None
     code = read["x"] if read is not None else item["at"] if item is not None else cost.node
-    plain = matches(code, "$x.detach()")
-    return plain["x"] if plain is not None else code
+    detached = matches(code, "$x.detach()")
+    return detached["x"] if detached is not None else code
 
 
 def kept(cost: Cost) -> str:
-    """Return how advice names the tensor that a line reads: `loss.detach()`."""
+    """Return what advice says to keep in place of the number that a line reads: `loss.detach()`."""
     code = read_code(cost)
     text = one_line(cost.found.source.segment(code))
     is_short = isinstance(code, ast.Call | ast.Attribute | ast.Subscript | ast.Name) and len(text) <= _LONGEST

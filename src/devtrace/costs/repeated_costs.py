@@ -28,14 +28,14 @@ from devtrace.trace.ids import NO_SITE, NO_TENSOR, OpId, SiteId, TensorId
 from devtrace.words.text_format import one_line
 
 OFTEN: Final = 10
-"""So many times, or more, is again and again."""
+"""Times from which a line does something again and again."""
 AGAIN: Final = 5
-"""So many copies from one line are no set-up."""
+"""Copies from which one line's copies are no set-up."""
 MANY: Final = 50
 STEPS: Final = 5
 """What goes on in fewer steps is a set-up or an evaluation."""
 SAMPLE: Final = 20
-"""So many of a line's ops are looked at."""
+"""How many of a line's ops are looked at."""
 SMALL: Final = 4096
 """Bytes below which a copy costs its launch, not its size (about 10 µs on PCIe, the time that 100 KB take)."""
 Names = dict[str, Any]
@@ -46,7 +46,7 @@ _OF_OPS: Final = {"syncs": waits, "cpu_compute": on_host}
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """Cost of the user's line `site`, or of a package's `line` to which that led."""
+    """Cost of the user's own line `site`, or of a package's `line` that was called from `site`."""
 
     steps: Steps
     tally: Tally
@@ -68,7 +68,7 @@ class Cost:
 
     @property
     def pairs(self) -> list[tuple[OpId, OpId]]:
-        """Return some of the recorded ops, each after the one before it."""
+        """Return a sample of the recorded ops, in pairs: an op, and the op of the same line that came next."""
         return list(pairwise(self.ops))[:: len(self.ops) // SAMPLE + 1]
 
     @property
@@ -81,13 +81,13 @@ class Cost:
 
     @cached_property
     def runs_again(self) -> bool:
-        """Return whether the user's line runs in each step; a package that was called once may have the loop."""
-        queries, found, row = self.queries, self.queries.source_node(self.site), self.queries.site(self.site)
-        if found is NOWHERE or row is None or found.loops:
-            return found is not NOWHERE
-        users, beside = queries.op_users[self.ops[0] : self.ops[-1] + 1], queries.sites_beside(row)
-        lines = queries.trace.sites.ints("line")[beside[np.isin(beside, users)]]
-        return row.function != "" and bool((lines != row.line).any())
+        """Return whether the user's line runs again: it is in a loop, or other lines of its function ran in between."""
+        queries, place, site = self.queries, self.queries.source_node(self.site), self.queries.site(self.site)
+        if place is NOWHERE or site is None or place.loops:
+            return place is not NOWHERE
+        sites_between, sites_beside = queries.op_users[self.ops[0] : self.ops[-1] + 1], queries.sites_beside(site)
+        lines = queries.trace.sites.ints("line")[sites_beside[np.isin(sites_beside, sites_between)]]
+        return site.function != "" and bool((lines != site.line).any())
 
     @cached_property
     def is_of_each_step(self) -> bool:
@@ -97,18 +97,18 @@ class Cost:
 
     @property
     def is_of_many_steps(self) -> bool:
-        """Return whether the line does it in each of several steps, of which some were kept."""
+        """Return whether the line has the cost in each of many steps, some of which were recorded."""
         is_often = self.count >= OFTEN and len(self.ops) >= STEPS
         return is_often and self.is_of_each_step and self.pace.steps >= STEPS
 
     @property
     def trains_alone(self) -> bool:
-        """Return whether a package does, to which one line of the user's leaves all of the training."""
+        """Return whether one line of the user's leaves all of the training to a package: `trainer.fit(model)`."""
         if not self.queries.package(self.line):
             return False
-        queries, between = self.queries, slice(self.ops[0], self.ops[-1] + 1)
-        trains = queries.is_phase("backward") | queries.is_phase("optimizer")
-        callers = queries.cost_users[between][trains[between]]
+        queries, span = self.queries, slice(self.ops[0], self.ops[-1] + 1)
+        is_training = queries.is_phase("backward") | queries.is_phase("optimizer")
+        callers = queries.cost_users[span][is_training[span]]
         return len(callers) > 0 and bool((callers == queries.op_users[self.ops[0]]).all())
 
     # The code of the line.
@@ -125,12 +125,12 @@ class Cost:
     @cached_property
     def code(self) -> Code | None:
         """Return the source of the line, if it is the user's to edit."""
-        found = self.queries.own_node(self.line)
-        return found.code if found is not NOWHERE else None
+        place = self.queries.own_node(self.line)
+        return place.code if place is not NOWHERE else None
 
     @property
     def text(self) -> str:
-        """Return the code that waits or copies, on one line: of a branch its condition."""
+        """Return the code that waits or copies, as one line of text: the condition of an `if`."""
         node, site = self.node, self.queries.site(self.line)
         if self.found is NOWHERE:
             return one_line(site.text) if site is not None else ""
@@ -142,8 +142,8 @@ class Cost:
     @property
     def moved(self) -> ast.expr | None:
         """Return the code of what a line copies by a method: `x[:n]` of `x[:n].to(device)`."""
-        moved = match_code("$x.$move(...)", self.node)
-        return moved["x"] if moved is not None and is_copied_by(moved["move"]) else None
+        move = match_code("$x.$move(...)", self.node)
+        return move["x"] if move is not None and is_copied_by(move["move"]) else None
 
     @property
     def name(self) -> str:
@@ -152,7 +152,7 @@ class Cost:
 
     @property
     def part(self) -> str:
-        """Return the same with the part that is copied: `x[:n]`."""
+        """Return the code of the part that the line copies, `x[:n]` of `x[:n].to(device)`, else all of its code."""
         return brief(self.found.source.segment(self.moved) if self.moved is not None else self.text)
 
     def whole_of(self, part: ast.expr) -> ast.expr:
@@ -163,17 +163,17 @@ class Cost:
 
     @cached_property
     def _made_on_the_way(self) -> set[int]:
-        """Code of the ops that made what the line copies: of a tensor an op takes the part, there in the code."""
-        queries, row = self.queries, next(iter(self.carried), NO_TENSOR)
-        made = (queries.op_node(queries.producer(past)) for past in (queries.ancestors(row) if row >= 0 else ()))
-        return {id(each.node) for each in made}
+        """Ids of the code that made what the line copies: `x[:n]` is one if an op took this part of a tensor `x`."""
+        queries, tensor = self.queries, next(iter(self.carried), NO_TENSOR)
+        ancestors = queries.ancestors(tensor) if tensor >= 0 else ()
+        return {id(queries.op_node(queries.producer(ancestor)).node) for ancestor in ancestors}
 
     # Of copies.
 
     @property
     def carried(self) -> list[TensorId]:
-        """Return the tensors that the line copied, each as often as it did."""
-        return [row for op in dict.fromkeys(self.ops) for row in self.queries.carried(op)]
+        """Return the tensors that the line copied, each as often as it was copied."""
+        return [tensor for op in dict.fromkeys(self.ops) for tensor in self.queries.carried(op)]
 
     @cached_property
     def bytes(self) -> int:
@@ -193,38 +193,38 @@ class Cost:
     def devices(self) -> tuple[str, ...]:
         """Return the devices that the line waits for, or copies from and to: the CPU first."""
         trace, names = self.queries.trace, self.queries.device_names
-        of = [(trace.ops, "device")] if self.kind in _OF_OPS else [(trace.copies, "from"), (trace.copies, "to")]
-        found = {names[row] for table, column in of for row in table.ints(column)[self.rows]}
-        return tuple(sorted(found, key=lambda name: (name != HOST, name)))
+        columns = [(trace.ops, "device")] if self.kind in _OF_OPS else [(trace.copies, "from"), (trace.copies, "to")]
+        devices = {names[device] for table, column in columns for device in table.ints(column)[self.rows]}
+        return tuple(sorted(devices, key=lambda name: (name != HOST, name)))
 
     # By the line that does it.
 
     def parts(self) -> list[Cost]:
-        """Return the costs of the lines below, a package's or this one's own; the most frequent first.
+        """Return this cost by the lines that ran the ops, this one or a package's; the most frequent first.
 
-        For an op of the backward pass that is the line that called backward.
+        An op of the backward pass counts for the line that called backward.
         """
         queries, ops = self.queries, np.array(self.ops, dtype=np.int64)
         sites, forward = queries.trace.ops.ints("site")[ops], queries.trace.ops.ints("forward")[ops]
         has_no_line = queries.is_phase("backward")[ops] & ((forward >= 0) | (sites < 0))  # see `callers_of_backward`
-        lines = np.where(has_no_line, queries.cost_users[ops], sites)
-        found, counts = np.unique(lines, return_counts=True)
-        exact = {SiteId(int(line)): int(n) + self._folded(line) for line, n in zip(found, counts, strict=True)}
-        own = queries.user(found[0]) if len(found) else NO_SITE
-        if own in exact:
-            exact[own] += self.count - sum(exact.values())  # what is of no package's line
-        order = map(SiteId, found[np.argsort(-counts, kind="stable")].tolist())
-        return [replace(self, line=line, rows=self.rows[lines == line], count=exact[line]) for line in order]
+        line_of_op = np.where(has_no_line, queries.cost_users[ops], sites)
+        lines, recorded = np.unique(line_of_op, return_counts=True)
+        counts = {SiteId(int(line)): int(n) + self._folded(line) for line, n in zip(lines, recorded, strict=True)}
+        users_line = queries.user(lines[0]) if len(lines) else NO_SITE
+        if users_line in counts:
+            counts[users_line] += self.count - sum(counts.values())  # what is of no package's line
+        order = map(SiteId, lines[np.argsort(-recorded, kind="stable")].tolist())
+        return [replace(self, line=line, rows=self.rows[line_of_op == line], count=counts[line]) for line in order]
 
     def _folded(self, line: SiteId) -> int:
         ledger = self.queries.trace.ledger
         return int(ledger.ints(self.kind)[ledger.ints("site") == line].sum()) if len(ledger) else 0
 
     def without(self, parts: Sequence[Cost]) -> Cost:
-        """Return what is left of the user's line."""
-        taken = np.concatenate([self.rows[:0], *(part.rows for part in parts)])
+        """Return the cost of the line without some of its parts."""
+        rows_of_parts = np.concatenate([self.rows[:0], *(part.rows for part in parts)])
         count = self.count - sum(part.count for part in parts)
-        return replace(self, rows=self.rows[~np.isin(self.rows, taken)], count=count)
+        return replace(self, rows=self.rows[~np.isin(self.rows, rows_of_parts)], count=count)
 
 
 def together(parts: Sequence[Cost]) -> Cost:
@@ -234,16 +234,16 @@ def together(parts: Sequence[Cost]) -> Cost:
 
 
 def costs(queries: TraceQueries, tally: Tally, kind: str) -> Iterator[Cost]:
-    """Yield the cost of each line of the user's that did what is of a kind."""
-    chosen = np.flatnonzero(_OF_OPS[kind](queries) if kind in _OF_OPS else directions(queries)[kind])
+    """Yield the cost of each line of the user's that has costs of a kind."""
+    rows = np.flatnonzero(_OF_OPS[kind](queries) if kind in _OF_OPS else directions(queries)[kind])
     users = queries.op_users if kind == "cpu_compute" else queries.cost_users
-    sites = users[_ops_of(queries, kind, chosen)]
+    sites = users[_ops_of(queries, kind, rows)]
     order = np.argsort(sites, kind="stable")
     bounds = np.searchsorted(sites[order], np.arange(len(queries.trace.sites) + 1))
     steps = Steps(queries)
     for site in tally.sites(kind):
-        rows = chosen[order[bounds[site] : bounds[site + 1]]]
-        yield Cost(steps, tally, kind, site, site, rows, int(tally[kind][site]))
+        rows_of_line = rows[order[bounds[site] : bounds[site + 1]]]
+        yield Cost(steps, tally, kind, site, site, rows_of_line, int(tally[kind][site]))
 
 
 def _ops_of(queries: TraceQueries, kind: str, rows: Rows) -> Rows:

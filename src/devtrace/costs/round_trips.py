@@ -35,7 +35,7 @@ _SIMPLE: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
 _COMPUTES: Final = {
     "Add": ("add",), "Sub": ("sub", "rsub"), "Mult": ("mul",), "Div": ("div", "reciprocal"), "Pow": ("pow",)
 }  # fmt: skip
-"""What a device computes for an operator between a tensor and a number."""
+"""Ops by which a device computes what an operator of Python's gives for a tensor and a number."""
 _PLAIN: Final = (*PASSED_ON, ast.Attribute, ast.Subscript)
 
 
@@ -43,12 +43,12 @@ _PLAIN: Final = (*PASSED_ON, ast.Attribute, ast.Subscript)
 
 
 def is_used_again(cost: Cost) -> Names | None:
-    """Find what each step reads and uses on the device again, if nothing else needs it before the loop ends."""
+    """Find a value that each step reads and uses on the device again, if nothing else needs it in the loop."""
     if cost.count < OFTEN or not cost.is_of_the_user or not cost.pace.is_of_each_step:
         return None
-    form, site = "use", _used_at_once(cost)
+    form, site = "use", _use_in_reading_statement(cost)
     for loop in cost.found.loops[:1] if site is None else ():
-        form, site = _used_later(cost, cost.found, loop) or ("", None)
+        form, site = _use_in_later_statement(cost, cost.found, loop) or ("", None)
     return {"why": _FORMS[form], "site": site} if site is not None else None
 
 
@@ -56,54 +56,54 @@ def _gives_a_number(cost: Cost) -> bool:
     return cost.kind == "syncs" and called_name(cost.node) in GIVES_NUMBERS  # `max(a, b)` may give a tensor
 
 
-def _used_at_once(cost: Cost) -> Site | None:
+def _use_in_reading_statement(cost: Cost) -> Site | None:
     """Return where a device computes with the value in the very statement that reads it: `y / y.max().item()`."""
-    names = list[str]()  # of ops that may be it: `div`
+    ops = list[str]()  # names of what may compute: `div`
     for use in uses(cost.found.source, cost.node) if _gives_a_number(cost) else ():
         if isinstance(use.outer, ast.BinOp):
-            sides = {use.outer.left, use.outer.right} - {use.inner}
-            if not any(isinstance(other, ast.Constant) or called_name(other) in GIVES_NUMBERS for other in sides):
-                names += _COMPUTES.get(type(use.outer.op).__name__, ())
-    return _site_of_most(cost, cost.found.statement, names) if names else None
+            other_side = {use.outer.left, use.outer.right} - {use.inner}
+            if not any(isinstance(code, ast.Constant) or called_name(code) in GIVES_NUMBERS for code in other_side):
+                ops += _COMPUTES.get(type(use.outer.op).__name__, ())
+    return _site_of_most(cost, cost.found.statement, ops) if ops else None
 
 
-def _used_later(cost: Cost, found: SourceNode, loop: ast.stmt) -> tuple[str, Site] | None:
+def _use_in_later_statement(cost: Cost, place: SourceNode, loop: ast.stmt) -> tuple[str, Site] | None:
     """Return where a loop first uses the value on a device, and as what; None if a statement needs it on the CPU."""
-    source, again = found.source, list[tuple[str, Site]]()
-    names = list(_given_by(found.statement)) if _keeps_the_value(found) else []
+    source, uses_on_device = place.source, list[tuple[str, Site]]()
+    names = list(_variables_given_by(place.statement)) if _passes_the_value_on(place) else []
     for name in names:
         for use in (node for node in nodes_of(ast.Name, loop) if node.id == name and is_read(node)):
             statement = source.statement(use)
-            if statement is found.statement:
+            if statement is place.statement:
                 continue
-            is_apart = any(isinstance(each, DEFINED) for each in source.below(use, loop))
-            if is_apart or not isinstance(statement, _SIMPLE):
+            is_in_function = any(isinstance(code, DEFINED) for code in source.up_to(use, loop))
+            if is_in_function or not isinstance(statement, _SIMPLE):
                 return None
             form = is_tensor_there(source, use)
-            is_one = form == "return" or (form == "use" and _gives_a_number(cost))
-            site = _site_of_most(cost, statement) if is_one else None
-            is_passed_on = all(isinstance(each, PASSED_ON) for each in source.below(use, alone(statement) or statement))
+            may_be_tensor = form == "return" or (form == "use" and _gives_a_number(cost))
+            site = _site_of_most(cost, statement) if may_be_tensor else None
+            is_passed_on = all(isinstance(code, PASSED_ON) for code in source.up_to(use, alone(statement) or statement))
             if site is not None:
-                again.append((form, site))
-            elif not _can_wait(found, use, statement, is_passed_on=is_passed_on):
+                uses_on_device.append((form, site))
+            elif not _can_wait(place, use, statement, is_passed_on=is_passed_on):
                 return None
             elif is_passed_on:
-                names += [each for each in _given_by(statement) if each not in names]
-    return again[0] if again else None
+                names += [other for other in _variables_given_by(statement) if other not in names]
+    return uses_on_device[0] if uses_on_device else None
 
 
-def _keeps_the_value(found: SourceNode) -> bool:
-    """Return whether the reading statement gives on what it reads, and not what some function makes of it."""
-    around = list(found.source.below(found.node, found.statement))
-    calls = [each for each in around if isinstance(each, ast.Call)]
-    made = [each.func for each in calls if each not in (found.node, alone(found.statement))]
-    others = [each for each in made if found.node not in ast.walk(each) and variable(each) not in TAKES_VALUES]
-    are_known = all(package(each, found.source) in ("numpy", "torch") for each in others)
-    return are_known and all(isinstance(each, (*_PLAIN, ast.Call)) for each in around)
+def _passes_the_value_on(place: SourceNode) -> bool:
+    """Return whether the reading statement assigns the value that it reads, and not what some function makes of it."""
+    around = list(place.source.up_to(place.node, place.statement))
+    calls = [code for code in around if isinstance(code, ast.Call)]
+    functions = [call.func for call in calls if call not in (place.node, alone(place.statement))]
+    takers = [code for code in functions if place.node not in ast.walk(code) and variable(code) not in TAKES_VALUES]
+    are_known = all(package(taker, place.source) in ("numpy", "torch") for taker in takers)
+    return are_known and all(isinstance(code, (*_PLAIN, ast.Call)) for code in around)
 
 
-def _given_by(statement: ast.stmt) -> Iterator[str]:
-    """Yield the variables that a statement gives its value, or to whose list it adds that."""
+def _variables_given_by(statement: ast.stmt) -> Iterator[str]:
+    """Yield `x` for `x = value`, and `words` for `words.append(value)`."""
     call = alone(statement)
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
     if call is not None:
@@ -111,9 +111,9 @@ def _given_by(statement: ast.stmt) -> Iterator[str]:
     yield from filter(None, map(variable, targets))
 
 
-def _can_wait(found: SourceNode, use: ast.Name, statement: ast.stmt, *, is_passed_on: bool) -> bool:
+def _can_wait(place: SourceNode, use: ast.Name, statement: ast.stmt, *, is_passed_on: bool) -> bool:
     """Return whether what a statement makes of the value is only kept: `words.append(text[x])`, `out += names[x]`."""
-    if any(isinstance(each, ast.IfExp | ast.Compare | ast.BoolOp) for each in found.source.below(use, statement)):
+    if any(isinstance(code, ast.IfExp | ast.Compare | ast.BoolOp) for code in place.source.up_to(use, statement)):
         return False
     call = alone(statement)
     if call is not None:
@@ -122,27 +122,24 @@ def _can_wait(found: SourceNode, use: ast.Name, statement: ast.stmt, *, is_passe
     return is_looked_up or isinstance(statement, ast.AugAssign) or is_passed_on
 
 
-def _site_of_most(cost: Cost, back: ast.stmt, names: Sequence[str] = ()) -> Site | None:
-    """Return the site at which a statement makes, fills or computes a device's tensor after most of the reads.
+def _site_of_most(cost: Cost, statement: ast.stmt, names: Sequence[str] = ()) -> Site | None:
+    """Return where a statement makes, fills or computes a device's tensor after most reads, by an op of any `names`."""
+    queries, span = cost.queries, cost.found.source.span(statement)
 
-    If `names` are given, by an op of one of these.
-    """
-    queries, span = cost.queries, cost.found.source.span(back)
-
-    def site_of(first: OpId, last: OpId) -> Site | None:
-        of_read = queries.site(queries.op_user(first))
-        for op in map(OpId, range(first + 1, last)):
-            is_made = not is_on_host(queries, op) and queries.kind(op) in ("copy", "create", "compute")
-            is_one = is_made and (not names or op_of(queries, op).removesuffix("_") in names)
+    def site_between(read: OpId, next_read: OpId) -> Site | None:
+        of_read = queries.site(queries.op_user(read))
+        for op in map(OpId, range(read + 1, next_read)):
+            is_device_work = not is_on_host(queries, op) and queries.kind(op) in ("copy", "create", "compute")
+            is_one = is_device_work and (not names or op_of(queries, op).removesuffix("_") in names)
             site = queries.site(queries.op_user(op)) if is_one else None
             is_of_file = site and of_read and (site.file, site.cell_id) == (of_read.file, of_read.cell_id)
             if site and is_of_file and span.line <= site.line <= span.end_line:
                 return site
         return None
 
-    sites = [site_of(*pair) for pair in list(pairwise(cost.ops))[:SAMPLE]]
-    there = [site for site in sites if site is not None]
-    return there[0] if there and 2 * len(there) >= len(sites) else None
+    sites = [site_between(*reads) for reads in list(pairwise(cost.ops))[:SAMPLE]]
+    known_sites = [site for site in sites if site is not None]
+    return known_sites[0] if known_sites and 2 * len(known_sites) >= len(sites) else None
 
 
 _RETURN_FORMS: Final = family("copy.back-*", "copy.back-computed", "copy.back-numpy", "copy.back-gradient")
@@ -158,45 +155,45 @@ def comes_back(cost: Cost) -> Names | None:
         return None  # the gradient of work that began on the host
     if is_of_torch(cost) and called_name(cost.node) not in MAKES and not names_the_op(cost, cost.ops[0]):
         return None
-    of_a_step = max(round(cost.count / cost.pace.steps), 1) if cost.pace.is_of_each_step else 1
-    ends = [*ops[of_a_step:], *[len(queries.trace.ops)] * of_a_step]
-    some = list(zip(ops, ends, strict=True))[:: len(ops) // SAMPLE + 1]
+    per_step = max(round(cost.count / cost.pace.steps), 1) if cost.pace.is_of_each_step else 1
+    ends = [*ops[per_step:], *[len(queries.trace.ops)] * per_step]
+    sample = list(zip(ops, ends, strict=True))[:: len(ops) // SAMPLE + 1]
     for form, find_return in _RETURNS.items():
-        returned = [op for op in (find_return(queries, *each) for each in some) if op >= 0]
-        if returned and len(returned) * 2 >= len(some):
-            paid_at = queries.cost_users if form == "gradient" else queries.op_users
-            site = queries.site(int(paid_at[returned[0]]))  # type: ignore[arg-type]
+        returns = [back for op, end in sample if (back := find_return(queries, op, end)) >= 0]
+        if returns and len(returns) * 2 >= len(sample):
+            users = queries.cost_users if form == "gradient" else queries.op_users
+            site = queries.site(int(users[returns[0]]))  # type: ignore[arg-type]
             return {"why": _RETURN_FORMS[form], "name": cost.name, "site": site, "by_numpy": form == "numpy"}
     return None
 
 
 def is_written_back(cost: Cost) -> Names | None:
-    """Find what the loop gives the device back: by the source, where the CPU computes nothing that was recorded."""
-    again = is_used_again(cost) if not are_lengths(cost) else None
-    return {"name": brief(cost.found.source.segment(cost.node)), "site": again["site"]} if again is not None else None
+    """Find data that the loop gives back to the device: by the source, where the trace has no work of the CPU."""
+    use = is_used_again(cost) if not are_lengths(cost) else None
+    return {"name": brief(cost.found.source.segment(cost.node)), "site": use["site"]} if use is not None else None
 
 
 def are_lengths(cost: Cost) -> bool:
-    """Return whether a device packs by what was copied, or computed from it, which has to be on the CPU."""
+    """Return whether the copies are lengths by which a device packs sequences: torch needs these on the CPU."""
     queries = cost.queries
     ends = [*cost.ops[1:], len(queries.trace.ops)]
     return any(
         queries.op_name(taker).startswith(LENGTHS_ON_HOST) and not is_on_host(queries, taker)
         for op, end in list(zip(cost.ops, ends, strict=True))[:SAMPLE]
-        for taker in takers_after(queries, op, lambda each: is_on_host(queries, each), end)
+        for taker in takers_after(queries, op, lambda other: is_on_host(queries, other), end)
     )
 
 
 def _return_of_result(queries: TraceQueries, op: OpId, end: int) -> OpId:
     """Return the op by which something made of a copied tensor is copied back to a device; -1 for none."""
-    computed, found = set[TensorId](), list[OpId]()
-    for taker in takers_after(queries, op, lambda each: is_on_host(queries, each), end):
-        is_computed = not computed.isdisjoint(queries.inputs(taker))
+    results, copies = set[TensorId](), list[OpId]()
+    for taker in takers_after(queries, op, lambda other: is_on_host(queries, other), end):
+        takes_result = not results.isdisjoint(queries.inputs(taker))
         if is_on_host(queries, taker):
-            computed.update(queries.outputs(taker) if is_computed or queries.kind(taker) == "compute" else ())
-        elif queries.kind(taker) == "copy" and queries.trace.ops.raw("phase", taker) != "backward" and is_computed:
-            found.append(taker)
-    return min(found, default=NO_OP)
+            results.update(queries.outputs(taker) if takes_result or queries.kind(taker) == "compute" else ())
+        elif queries.kind(taker) == "copy" and queries.trace.ops.raw("phase", taker) != "backward" and takes_result:
+            copies.append(taker)
+    return min(copies, default=NO_OP)
 
 
 def _copies_to_device(queries: TraceQueries, op: OpId, end: int) -> Iterator[OpId]:
@@ -206,19 +203,19 @@ def _copies_to_device(queries: TraceQueries, op: OpId, end: int) -> Iterator[OpI
 
 def _return_of_gradient(queries: TraceQueries, op: OpId, end: int) -> OpId:
     """Return the op that copies a copy's gradient back: of a trained loss or layer that computes on the host."""
-    shapes, own = queries.trace.tensors.ints("shape"), queries.carried(op)[:1]
-    backward = (each for each in _copies_to_device(queries, op, end) if queries.is_phase("backward")[each])
-    alike = (each for each in backward if list(shapes[queries.outputs(each)[:1]]) == list(shapes[own]))
-    return next(alike, NO_OP)
+    shapes, copied = queries.trace.tensors.ints("shape"), queries.carried(op)[:1]
+    copies = (copy for copy in _copies_to_device(queries, op, end) if queries.is_phase("backward")[copy])
+    gradients = (copy for copy in copies if list(shapes[queries.outputs(copy)[:1]]) == list(shapes[copied]))
+    return next(gradients, NO_OP)
 
 
 def _return_from_numpy(queries: TraceQueries, op: OpId, end: int) -> OpId:
     """Return the copy to a device that takes what numpy alone made of the copy."""
-    copied = queries.source_node(queries.op_user(op))
-    for later in _copies_to_device(queries, op, end):
-        is_newer = any(queries.producer(row) > op for row in queries.carried(later))
-        if is_newer and _is_made_by_numpy(copied, queries.source_node(queries.op_user(later))):
-            return later
+    place = queries.source_node(queries.op_user(op))
+    for copy_back in _copies_to_device(queries, op, end):
+        is_of_new_tensor = any(queries.producer(tensor) > op for tensor in queries.carried(copy_back))
+        if is_of_new_tensor and _is_made_by_numpy(place, queries.source_node(queries.op_user(copy_back))):
+            return copy_back
     return NO_OP
 
 
@@ -229,34 +226,35 @@ _RETURNS: Final[dict[str, Callable[[TraceQueries, OpId, int], OpId]]] = {
 }
 
 
-def _is_made_by_numpy(copied: SourceNode, outer: SourceNode) -> bool:
+def _is_made_by_numpy(copy: SourceNode, copy_back: SourceNode) -> bool:
     """Return whether only arrays lead from a copy to the copy back: `a = x.cpu().numpy()`, then `torch.from_numpy(a)`.
 
     They are of one function, by assignments in between, and nothing but numpy, torch and their own methods takes them.
     Of a call that copies both ways within itself (`pipeline.step(batch)`) nothing is known.
     """
-    source, function = copied.source, copied.function
-    if outer.source is not source or outer.node is copied.node or outer.function is not function:
+    source, function = copy.source, copy.function
+    if copy_back.source is not source or copy_back.node is copy.node or copy_back.function is not function:
         return False
-    first, last = source.span(copied.statement).line, source.span(outer.statement).line
-    made = set[str]()  # variables
+    first, last = source.span(copy.statement).line, source.span(copy_back.statement).line
+    arrays = set[str]()  # variables
 
-    def has(code: ast.AST) -> bool:
-        return not made.isdisjoint(read_in(code)) or copied.node in ast.walk(code)
+    def uses_data(code: ast.AST) -> bool:
+        return not arrays.isdisjoint(read_in(code)) or copy.node in ast.walk(code)
 
-    def are_arrays(code: ast.AST) -> bool:
-        """Return whether each call that takes what was made of the copy is numpy's, torch's, Python's or a method."""
-        taking = [call.func for call in calls_in(code) if any(map(has, (*call.args, *call.keywords)))]
+    def gives_arrays(code: ast.AST) -> bool:
+        """Return whether each call that takes the copied data is numpy's, torch's, Python's or a method of the data."""
+        takers = [call.func for call in calls_in(code) if any(map(uses_data, (*call.args, *call.keywords)))]
         return all(
-            (isinstance(each, ast.Attribute) and has(each.value))
-            or variable(each) in TAKES_VALUES
-            or package(each, source) in ("numpy", "torch")
-            for each in taking
+            (isinstance(taker, ast.Attribute) and uses_data(taker.value))
+            or variable(taker) in TAKES_VALUES
+            or package(taker, source) in ("numpy", "torch")
+            for taker in takers
         )
 
-    for each in statements(function or source.tree):
-        if isinstance(each, ast.Assign) and first <= source.span(each).line < last and has(each.value):
-            if not are_arrays(each.value):
+    for statement in statements(function or source.tree):
+        line = source.span(statement).line
+        if isinstance(statement, ast.Assign) and first <= line < last and uses_data(statement.value):
+            if not gives_arrays(statement.value):
                 return False
-            made |= binds(each)
-    return has(outer.node) and are_arrays(outer.node)
+            arrays |= binds(statement)
+    return uses_data(copy_back.node) and gives_arrays(copy_back.node)

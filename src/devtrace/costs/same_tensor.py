@@ -34,7 +34,7 @@ from devtrace.diagnosis.slugs import Severity
 from devtrace.source.matching import chain, variable
 from devtrace.source.parsing import own_name
 from devtrace.source.vocabulary import MIXES
-from devtrace.trace.ids import OpId, TensorId
+from devtrace.trace.ids import NO_OP, OpId, TensorId
 from devtrace.words.catalogue import family
 from devtrace.words.text_format import one_line
 
@@ -114,6 +114,30 @@ def _roots(cost: Cost, op: OpId, since: OpId) -> set[TensorId]:
     is_drawn = are_drawn(queries, made.ops) or any("dropout" in queries.op_name(each) for each in made.ops)
     new = {queries.base(row) for row in made.new} - roots
     return roots if not is_drawn and not are_written(queries, new, since, op) else set()
+
+
+def is_there_already(cost: Cost) -> Names | None:
+    """Find data that comes to the CPU in each step, though another line of the step has it there.
+
+    host = y.cpu(); print(y.cpu().max())        # copied twice
+    x = x.to(device); scores.append(x.cpu())    # sent from there, and unchanged
+    """
+    queries, pairs = cost.queries, cost.pairs if cost.is_of_many_steps and not cost.is_small else []
+    others = [_copy_before(queries, op, since) for since, op in pairs]
+    lines = {queries.op_user(other) for other in others} - {cost.site}
+    return {"name": cost.name, "site": queries.site(lines.pop())} if len(lines) == 1 and NO_OP not in others else None
+
+
+def _copy_before(queries: TraceQueries, op: OpId, since: OpId) -> OpId:
+    """Return the op of the same step that copied what `op` copies, to or from the CPU; -1 for none."""
+    copies, row = queries.trace.copies, queries.carried(op)[0]
+    base, ops, sources = queries.base(row), copies.ints("op"), copies.ints("source")
+    is_one = (sources >= 0) & (queries.bases[sources] == base) & (copies.ints("to") == queries.host)
+    is_one |= (ops == queries.producer(base)) & (copies.ints("from") == queries.host)
+    past = OpId(min(ops[is_one & (ops > since)].tolist()))
+    ends = (base, row, *queries.carried(past), *queries.outputs(past))
+    is_whole = len({(queries.size(end), queries.trace.tensors.raw("dtype", end)) for end in ends}) == 1
+    return past if past < op and is_whole and not are_written(queries, {*map(queries.base, ends)}, past, op) else NO_OP
 
 
 def is_made_of_factories(cost: Cost) -> Names | None:

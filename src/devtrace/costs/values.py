@@ -22,8 +22,8 @@ from devtrace.words.text_format import short_op_name
 
 ANCESTORS: Final = 40
 MOST: Final = 12
-"""Tensors that one is made of in a step, or that lead from what is drawn to what it is added to."""
-_FILLED: Final = 3  # times that it is filled in part
+"""Most tensors that one is made of in a step, or that lead from what is drawn to what it is added to."""
+_MOST_FILLS: Final = 3  # of parts of a tensor
 _CONSTANT: Final = frozenset(("fill_", "zero_"))
 _OF_LISTS: Final = ("aten._foreach_", "aten._fused_")
 
@@ -41,27 +41,21 @@ def first_input(queries: TraceQueries, op: OpId) -> TensorId:
     return next(iter(queries.inputs(op)), NO_TENSOR)
 
 
-# Forward.
-
-
 def takers_after(
     queries: TraceQueries, op: OpId, goes_on: Callable[[OpId], bool], end: int | None = None
 ) -> Iterator[OpId]:
-    """Yield the ops that take what an op gave, or what such of them gave in turn through which it `goes_on`."""
-    rows = list(queries.outputs(op))
-    for row in rows:
-        for taker in queries.takers(row):
+    """Yield the later ops that take what an op gave, then those that take what a taker with `goes_on(taker)` gave."""
+    tensors = list(queries.outputs(op))
+    for tensor in tensors:
+        for taker in queries.takers(tensor):
             if op < taker and (end is None or taker < end):
                 yield taker
-                rows += [each for each in queries.outputs(taker) if each not in rows] if goes_on(taker) else []
-
-
-# Backward.
+                tensors += [each for each in queries.outputs(taker) if each not in tensors] if goes_on(taker) else []
 
 
 @dataclass
 class Made:
-    """Ops by which a step made tensors, with all that these gave, and the tensors that were there before."""
+    """Ops by which a step made some tensors, all that these ops gave, and the older tensors that they took."""
 
     ops: list[OpId] = field(default_factory=list)
     new: list[TensorId] = field(default_factory=list)
@@ -69,59 +63,59 @@ class Made:
     sources: list[OpId] = field(default_factory=list)
     """Ops that took nothing, or only drew from old tensors."""
     is_whole: bool = True
-    """False where more ops made it than are looked at."""
+    """False where more ops made the tensors than are looked at."""
 
     @classmethod
-    def of(cls, queries: TraceQueries, rows: Collection[TensorId], since: OpId) -> "Made":
-        """Return what rows are made of by ops after `since`."""
-        made, queue = cls(), list(rows)
-        for row in queue:
-            maker = queries.producer(row)
+    def of(cls, queries: TraceQueries, tensors: Collection[TensorId], since: OpId) -> "Made":
+        """Return what tensors are made of by ops after `since`."""
+        made, queue = cls(), list(tensors)
+        for tensor in queue:
+            maker = queries.producer(tensor)
             if maker <= since:
-                made.old.append(row)
+                made.old.append(tensor)
                 continue
             made.ops.append(maker)
-            made.new.append(row)
+            made.new.append(tensor)
             made.is_whole &= len(queue) <= MOST
-            taken = queries.inputs(maker) if made.is_whole else []
-            if op_of(queries, maker) in DRAWS and all(queries.producer(each) < since for each in taken):
-                taken = []
-            made.sources += [maker] if not taken else []
-            queue += [each for each in taken if each not in queue]
+            inputs = queries.inputs(maker) if made.is_whole else []
+            if op_of(queries, maker) in DRAWS and all(queries.producer(older) < since for older in inputs):
+                inputs = []
+            made.sources += [maker] if not inputs else []
+            queue += [older for older in inputs if older not in queue]
         return made
 
 
 def factories_of(
-    queries: TraceQueries, rows: Collection[TensorId], op: OpId, since: OpId, device: int | None = None
+    queries: TraceQueries, tensors: Collection[TensorId], op: OpId, since: OpId, device: int | None = None
 ) -> list[OpId]:
-    """Return the factories' ops that inputs of an op come from alone, none of them before `since`; else nothing.
+    """Return the ops of factories that made all of some inputs of an op after `since`; nothing if data is in them.
 
     All of it was made on the device, if one is given. What fills it in part are constants: `mask[:2] = 0`.
     """
-    made = Made.of(queries, rows, since)
-    are_data = (part in queries.op_name(each) for part in FROM_DATA for each in made.sources)
-    are_made = (queries.kind(each) == "create" or op_of(queries, each) in DRAWS for each in made.sources)
-    if made.old or not made.is_whole or any(are_data) or not all(are_made):
+    made = Made.of(queries, tensors, since)
+    are_data = (part in queries.op_name(source) for part in FROM_DATA for source in made.sources)
+    are_factories = (queries.kind(source) == "create" or op_of(queries, source) in DRAWS for source in made.sources)
+    if made.old or not made.is_whole or any(are_data) or not all(are_factories):
         return []
-    if device is not None and any(queries.trace.ops.number("device", each) != device for each in made.ops):
+    if device is not None and any(queries.trace.ops.number("device", maker) != device for maker in made.ops):
         return []
-    filled = [_fillings(queries, queries.base(row), maker, op) for row, maker in zip(made.new, made.ops, strict=True)]
-    return [*made.sources, *chain(*filter(None, filled))] if None not in filled else []
+    fills = [_fills(queries, queries.base(new), maker, op) for new, maker in zip(made.new, made.ops, strict=True)]
+    return [*made.sources, *chain(*filter(None, fills))] if None not in fills else []
 
 
-def _fillings(queries: TraceQueries, base: TensorId, maker: OpId, op: OpId) -> list[OpId] | None:
+def _fills(queries: TraceQueries, base: TensorId, maker: OpId, op: OpId) -> list[OpId] | None:
     """Return the ops that fill a tensor or a part with constants; None if something else writes."""
-    found: list[OpId] = []
-    at = maker
-    while (at := first_write(queries, [base], at, op)) >= 0:
-        code = queries.op_node(at)
-        if code is NOWHERE or len(found) == _FILLED or op_of(queries, at) not in FILLS:
+    fills: list[OpId] = []
+    write = maker
+    while (write := first_write(queries, [base], write, op)) >= 0:
+        place = queries.op_node(write)
+        if place is NOWHERE or len(fills) == _MOST_FILLS or op_of(queries, write) not in FILLS:
             return None
-        given = getattr(code.node, "args", [getattr(code.statement, "value", code.node)])
-        if any(not full_name(ast.Name(name), code.source) for name in names_in(*given) - TAKES_VALUES):
-            return None
-        found.append(at)
-    return found
+        values = getattr(place.node, "args", [getattr(place.statement, "value", place.node)])
+        if any(not full_name(ast.Name(name), place.source) for name in names_in(*values) - TAKES_VALUES):
+            return None  # a variable is no constant
+        fills.append(write)
+    return fills
 
 
 def are_drawn(queries: TraceQueries, ops: Collection[OpId]) -> bool:
@@ -135,42 +129,44 @@ def is_trained(queries: TraceQueries, op: OpId) -> bool:
     if queries.trace.ops.raw("phase", op) in ("backward", "optimizer"):
         return False
     forward = queries.trace.ops.ints("forward")
-    rows = chain.from_iterable(queries.ancestors(row, ANCESTORS) for row in queries.carried(op))
-    made = [queries.producer(row) for row in rows if not queries.is_of_a_module(queries.base(row))]
-    return bool(np.isin(forward[forward >= 0], [each for each in made if each >= 0]).any())
+    ancestors = chain.from_iterable(queries.ancestors(tensor, ANCESTORS) for tensor in queries.carried(op))
+    makers = [queries.producer(tensor) for tensor in ancestors if not queries.is_of_a_module(queries.base(tensor))]
+    return bool(np.isin(forward[forward >= 0], [maker for maker in makers if maker >= 0]).any())
 
 
 # Writes to the memory of tensors that were there before.
 
 
-def are_written(queries: TraceQueries, bases: Collection[TensorId], first: OpId, last: OpId | None = None) -> bool:
-    """Return whether an op after `first`, up to `last`, writes to one of these tensors."""
-    return first_write(queries, bases, first, last) >= 0
+def are_written(queries: TraceQueries, bases: Collection[TensorId], after: OpId, last: OpId | None = None) -> bool:
+    """Return whether an op after `after`, up to `last`, writes to one of these tensors."""
+    return first_write(queries, bases, after, last) >= 0
 
 
-def first_write(queries: TraceQueries, bases: Collection[TensorId], first: OpId, last: OpId | None = None) -> OpId:
-    """Return the first op that writes to one of these tensors or a part of it, else -1. A view writes nothing.
+def first_write(queries: TraceQueries, bases: Collection[TensorId], after: OpId, last: OpId | None = None) -> OpId:
+    """Return the first op behind `after` that writes to one of these tensors or a part, else -1. No view writes.
 
     An optimizer's ops on lists have no outputs: they write to what they take.
     """
     end = len(queries.trace.ops) if last is None else last + 1
-    by, rows = _with_rows(queries, "outputs", bases, first, end)
-    found = by[~queries.is_kind("view")[by] & (queries.producers[rows] < by)]
-    if not len(found):
-        names = [
-            id for text, id in queries.strings.items() if text.startswith(_OF_LISTS) and text.split(".")[1][-1] == "_"
-        ]
-        by, _ = _with_rows(queries, "inputs", bases, first, end)
-        found = by[np.isin(queries.trace.ops.ints("name")[by], names)]
-    return OpId(int(found[0])) if len(found) else NO_OP
+    ops, tensors = _ops_and_tensors(queries, "outputs", bases, after, end)
+    writes = ops[~queries.is_kind("view")[ops] & (queries.producers[tensors] < ops)]
+    if not len(writes):
+        ops_on_lists = ((name, id) for name, id in queries.strings.items() if name.startswith(_OF_LISTS))
+        names = [id for name, id in ops_on_lists if name.split(".")[1][-1] == "_"]  # `_foreach_add_` writes
+        ops, _ = _ops_and_tensors(queries, "inputs", bases, after, end)
+        writes = ops[np.isin(queries.trace.ops.ints("name")[ops], names)]
+    return OpId(int(writes[0])) if len(writes) else NO_OP
 
 
-def _with_rows(
-    queries: TraceQueries, column: str, bases: Collection[TensorId], first: OpId, end: int
+def _ops_and_tensors(
+    queries: TraceQueries, column: str, bases: Collection[TensorId], after: OpId, end: int
 ) -> tuple[Ints, Ints]:
-    """Return the ops between two that have one of these tensors, or a part of it, in a column, each with that."""
+    """Return the ops after `after` and before `end` whose `column` ("inputs", "outputs") has a tensor of these bases.
+
+    The second array has each op's tensor.
+    """
     lists = queries.trace.ops.lists(column)
-    rows = lists.flat[lists.offsets[first + 1] : lists.offsets[end]]
-    chosen = np.isin(queries.bases[rows], list(bases))
-    by = np.repeat(np.arange(first + 1, end), lists.lengths[first + 1 : end])
-    return by[chosen], rows[chosen]
+    tensors = lists.flat[lists.offsets[after + 1] : lists.offsets[end]]
+    is_wanted = np.isin(queries.bases[tensors], list(bases))
+    ops = np.repeat(np.arange(after + 1, end), lists.lengths[after + 1 : end])
+    return ops[is_wanted], tensors[is_wanted]

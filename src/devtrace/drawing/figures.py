@@ -1,4 +1,4 @@
-"""Plotly figures of a trace, for papers and notebooks: work by device and dtype, memory.
+"""Plotly figures of a trace, for papers and notebooks: the time of ops by device and by dtype.
 
 Colours and hatches are those of every other view.
 """
@@ -9,20 +9,16 @@ from typing import Any, Final
 import numpy as np
 from plotly.graph_objects import Figure
 
-from devtrace.drawing import curves
 from devtrace.drawing.picture import PHASE_NAMES
 from devtrace.report import palette
 from devtrace.report.palette import Theme
-from devtrace.report.parts import MEMORY_KINDS
 from devtrace.trace.columns import PHASES
-from devtrace.trace.memory_curves import curves as memory_curves
-from devtrace.trace.memory_curves import lives_until_use
 from devtrace.trace.subset import Mask
 from devtrace.trace.tables import TraceData
 from devtrace.trace.views import Whole, durations
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
-from devtrace.words.text_format import escape_markup, format_memory, safe_line
+from devtrace.words.text_format import escape_markup, safe_line
 
 _Part = dict[str, Any]
 _PATTERN: Final = {
@@ -32,7 +28,7 @@ _PATTERN: Final = {
 
 
 def figure(trace: TraceData, kind: str, theme: Theme = "light") -> Figure:
-    """A plotly Figure: kind is "devices", "dtypes" or "memory"."""
+    """A plotly Figure: kind is "devices" or "dtypes"."""
     if kind not in FIGURES:
         raise UsageError.of("figure-unknown", kind=repr(safe_line(kind, 40)), kinds=[repr(name) for name in FIGURES])
     return FIGURES[kind](trace, theme)
@@ -126,37 +122,7 @@ def _marker(trace: TraceData, ids: Sequence[int], theme: Theme) -> dict[str, Any
     return {"color": [shade.fill for shade in shades], "pattern": pattern, "line": {"width": 0}}
 
 
-def _memory(trace: TraceData, theme: Theme) -> Figure:
-    """Draw the kinds of each device's memory on top of each other, and its limit as a line.
-
-    Where nobody counted it, at the least: a tensor is there from its first op to its last.
-    """
-    memory = trace.memory or tuple(memory_curves(trace, lives_until_use(trace), {}, is_exact=False, least=1))
-    lines: list[dict[str, Any]] = []
-    for curve in memory:
-        times = trace.ops.ints("start")[np.clip(curve.ops, 0, len(trace.ops) - 1)] / 1e6
-        several = f"{_safe(curve.device)} " if len(memory) > 1 else ""
-        for kind, sizes in curve.kinds:
-            lines.append({
-                "type": "scatter", "x": times, "y": sizes, "name": f"{several}{sentence(MEMORY_KINDS[kind])}",
-                "line": {"shape": "hv", "width": 0}, "mode": "lines", "stackgroup": curve.device,
-                "fillcolor": curves.colour(kind, theme), "hovertemplate": sentence("figure.at"),
-            })  # fmt: skip
-        if curve.limit:
-            lines.append({
-                "type": "scatter", "x": times[[0, -1]], "y": [curve.limit] * 2, "mode": "lines",
-                "name": several + sentence("memory.limit", size=format_memory(curve.limit)),
-                "line": {"dash": "dash", "color": "#808080"},
-            })  # fmt: skip
-    title = " · ".join(_safe(curves.title(curve)) for curve in memory) or sentence("figure.memory")
-    return _canvas(
-        lines, title, theme, height=380,
-        xaxis={"title": "ms"}, yaxis={"tickformat": ".2s", "ticksuffix": "B", "rangemode": "tozero"},
-    )  # fmt: skip
-
-
 FIGURES: Final[dict[str, Callable[[TraceData, Theme], Any]]] = {
     "devices": _devices,
     "dtypes": _dtypes,
-    "memory": _memory,
 }

@@ -37,23 +37,24 @@ from devtrace.words.catalogue import sentence
 
 def cast_what_numpy_gives(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `torch.from_numpy(state)` into `torch.from_numpy(state).float()`."""
-    found = case.queries.own_node(case.queries.op_site(case.origin.op))
-    making = [each for each in calls_in(found.node) if called_name(each) in (*MAKES_ON_HOST, *OF_DATA, "tensor")]
-    for call in making if len(making) == 1 or found.node in making else ():
+    birth = case.queries.own_node(case.queries.op_site(case.origin.op))
+    makers = [call for call in calls_in(birth.node) if called_name(call) in (*MAKES_ON_HOST, *OF_DATA, "tensor")]
+    for call in makers if len(makers) == 1 or birth.node in makers else ():
         moved = [Moved(row, OpId(case.origin.op + 1)) for row in case.queries.outputs(case.origin.op)]
-        yield from _cast(case, found.code, call, "fixed.where-made", moved)
+        yield from _cast(case, birth.code, call, "fixed.where-made", moved)
 
 
 def keep_autocast_in_backward(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Write `@torch.amp.custom_bwd(device_type="cuda")` above a user's `backward`, and its twin above `forward`."""
     frame = failing_frame(case)
     around = [frame.function, *frame.source.ancestors(frame.function)] if frame.function is not None else []
-    methods = {each.name: each for kind in only(ast.ClassDef, around) for each in only(ast.FunctionDef, kind.body)}
+    bodies = (node.body for node in only(ast.ClassDef, around))
+    methods = {method.name: method for body in bodies for method in only(ast.FunctionDef, body)}
     if methods.get("backward") is not frame.function or "forward" not in methods or "setup_context" in methods:
         return
     device = case.queries.device(case.odd_tensor).partition(":")[0]
-    amp, of_device = f"{DTYPE.literal(frame.source, '')}amp", f'(device_type="{device}")'
-    texts = {"forward": f"@{amp}.custom_fwd{of_device}", "backward": f"@{amp}.custom_bwd{of_device}"}
+    amp, arguments = f"{DTYPE.literal(frame.source, '')}amp", f'(device_type="{device}")'
+    texts = {"forward": f"@{amp}.custom_fwd{arguments}", "backward": f"@{amp}.custom_bwd{arguments}"}
     edits = (frame.code.above(methods[name], text) for name, text in texts.items())
     yield from suggested(sentence("fixed.backward", **texts), *edits, moved=[Moved(case.odd_tensor, case.op)])
 
@@ -61,12 +62,12 @@ def keep_autocast_in_backward(case: MismatchCase, verdict: Verdict) -> Iterator[
 def enter_autocast_again(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Put `score = validate(model)` under `with torch.autocast("cuda"):`, as its function has it around other lines."""
     region = ran_within_before(case.queries, case.op)
-    entered = case.queries.source_node(region.site.id) if region is not None and region.site is not None else NOWHERE
+    entry = case.queries.source_node(region.site.id) if region is not None and region.site is not None else NOWHERE
     moved = [Moved(case.odd_tensor, case.op)]
-    for block in only(ast.With, [entered.statement]):
-        header = f"with {', '.join(entered.code.text(item.context_expr) for item in block.items)}:"
+    for block in only(ast.With, [entry.statement]):
+        header = f"with {', '.join(entry.code.text(item.context_expr) for item in block.items)}:"
         for frame in FailingFrame.all_of(case.moment, case.expected_trait):
-            if frame.is_there and frame.function is entered.function:
+            if frame.is_there and frame.function is entry.function:
                 edit = frame.code.within(frame.source_node.statement, header)
                 yield from suggested(sentence("fixed.enter-again", code=header), edit, moved=moved)
 
@@ -82,8 +83,8 @@ def _cast(
     case: MismatchCase, code: Code, node: ast.expr, key: str, moved: list[Moved], frame: FailingFrame | None = None
 ) -> Iterator[Fix]:
     literal = DTYPE.literal(code.source, case.expected_trait)
-    text = frame.device_of_other_operand(node) if frame is not None and case.mismatch.of == "inputs" else literal
-    return Proposal(Anchor(code, node, "at", frame), Within((node,)), text).fixes(key, moved)
+    dtype = frame.device_of_other_operand(node) if frame is not None and case.mismatch.of == "inputs" else literal
+    return Proposal(Anchor(code, node, "at", frame), Within((node,)), dtype).fixes(key, moved)
 
 
 def fill_with_what_fits(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -96,29 +97,29 @@ def numbers_that_fit(
     frame: FailingFrame, dtype: str, moved: Iterable[Moved] = (), tensor: ast.expr | None = None
 ) -> Iterator[Fix]:
     """Yield the largest, or smallest, number of a dtype in place of one that overflows it."""
-    code = f"{frame.code.text(tensor)}.dtype" if tensor is not None else ""
-    root = DTYPE.literal(frame.source, "").removesuffix(".")
+    of_tensor = f"{frame.code.text(tensor)}.dtype" if tensor is not None else ""
+    torch = DTYPE.literal(frame.source, "").removesuffix(".")
     for call in calls_in(frame.expression):
-        words = [keyword(call, word) for word in NUMBERS]
-        given = next(filter(None, words), call.args[-1] if call.args else None)
-        value = _number(given, frame.scope()) if given is not None and called_name(call) in TAKES_NUMBER else None
-        if given is None or value is None or (isinf(value) and not is_floating(dtype)):
-            continue
+        keywords = [keyword(call, word) for word in NUMBERS]
+        argument = next(filter(None, keywords), call.args[-1] if call.args else None)
+        value = _number(argument, frame.scope()) if argument is not None and called_name(call) in TAKES_NUMBER else None
+        if argument is None or value is None or (isinf(value) and not is_floating(dtype)):
+            continue  # a dtype of whole numbers has none that stands for infinity
         asked = keyword(call, "dtype")
-        named = code or (frame.code.text(asked) if asked is not None else DTYPE.literal(frame.source, dtype))
+        text = of_tensor or (frame.code.text(asked) if asked is not None else DTYPE.literal(frame.source, dtype))
         info = "finfo" if is_floating(dtype) else "iinfo"
-        new = f"{root}.{info}({named}).{'min' if value < 0 else 'max'}"
-        yield from rewritten(frame.code, {given: new}, "fixed.number", moved)
+        new = f"{torch}.{info}({text}).{'min' if value < 0 else 'max'}"
+        yield from rewritten(frame.code, {argument: new}, "fixed.number", moved)
 
 
 def invert_mask(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `1 - mask` into `~mask`."""
     frame = failing_frame(case)
     node = frame.source_node.node
-    found = match_code("1 - $mask", node) or match_code("1.0 - $mask", node)
-    if found is not None and case.mismatch.of == "whole":
-        text = frame.code.text(found["mask"])
-        new = f"~{text}" if variable(found["mask"]) or is_step(found["mask"]) else f"~({text})"
+    match = match_code("1 - $mask", node) or match_code("1.0 - $mask", node)
+    if match is not None and case.mismatch.of == "whole":
+        text = frame.code.text(match["mask"])
+        new = f"~{text}" if variable(match["mask"]) or is_step(match["mask"]) else f"~({text})"
         yield from rewritten(frame.code, {node: new}, "fixed.invert", [Moved(case.odd_tensor, case.op)])
 
 
@@ -126,26 +127,26 @@ def cast_what_a_hook_returns(case: MismatchCase, verdict: Verdict) -> Iterator[F
     """Turn a hook's `return out` into `return out.bfloat16()`: no line hands it over to the layer that failed."""
     queries, frame = case.queries, failing_frame(case)
     op = queries.producer(queries.base(case.odd_tensor))
-    found = queries.own_node(queries.op_site(op))
-    if not frame.is_there or found.function in (None, frame.function) or any(odd_expression(case)):
+    birth = queries.own_node(queries.op_site(op))
+    if not frame.is_there or birth.function in (None, frame.function) or any(odd_expression(case)):
         return
-    given = [each.value for each in nodes_of(ast.Return, found.function)]
-    names = assigned_names(*getattr(found.statement, "targets", ()))
-    for part in listed(given[0]) if len(given) == 1 and given[0] is not None else ():
-        if variable(part) in names or found.node in ast.walk(part):
+    results = [each.value for each in nodes_of(ast.Return, birth.function)]
+    names = assigned_names(*getattr(birth.statement, "targets", ()))
+    for part in listed(results[0]) if len(results) == 1 and results[0] is not None else ():
+        if variable(part) in names or birth.node in ast.walk(part):
             moved = [Moved(case.odd_tensor, OpId(op + 1))]
-            yield from _cast(case, found.code, part, "fixed.where-made", moved)
+            yield from _cast(case, birth.code, part, "fixed.where-made", moved)
 
 
 def _number(node: ast.expr, scope: object) -> float | None:
-    negated = match_code("-float($text)", node)
-    written = negated or match_code("float($text)", node)
+    negative = match_code("-float($text)", node)
+    from_text = negative or match_code("float($text)", node)  # `float("inf")`
     try:
-        value = ast.literal_eval(node if written is None else written["text"])
+        value = ast.literal_eval(node if from_text is None else from_text["text"])
     except ValueError:
         value = evaluate(node, scope)  # type: ignore[arg-type]
-    if written is not None:
-        return float(value) * (-1 if negated else 1) if type(value) is str else None
+    if from_text is not None:
+        return float(value) * (-1 if negative else 1) if type(value) is str else None
     return float(value) if type(value) in (int, float) else None
 
 
@@ -153,12 +154,12 @@ def leave_out_cast(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Take out `model.half()`: autocast and a scaler replace it."""
     if case.mismatch.of != "gradients" or verdict.sent_by is None:
         return
-    found = case.queries.own_node(verdict.sent_by.site)
-    if call := match_code("$model.$cast()", found.node):
-        edit = found.code.removed(found.statement)
-        if alone(found.statement) is not found.node:
-            edit = found.code.replaced(found.node, found.code.text(call["model"]))
-        text, moved = f".{found.code.method_call(found.node)}", [Moved(verdict.sent_by.result, verdict.sent_by.op)]
+    cast = case.queries.own_node(verdict.sent_by.site)
+    if match := match_code("$model.$cast()", cast.node):
+        edit = cast.code.removed(cast.statement)
+        if alone(cast.statement) is not cast.node:
+            edit = cast.code.replaced(cast.node, cast.code.text(match["model"]))
+        text, moved = f".{cast.code.method_call(cast.node)}", [Moved(verdict.sent_by.result, verdict.sent_by.op)]
         yield from suggested(sentence("fixed.leave-out-cast", code=text), edit, moved=moved)
 
 

@@ -15,8 +15,9 @@ from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import CASTS
 from devtrace.dtypes import autocast_regions
 from devtrace.dtypes.mismatch import HALVES, is_saved
-from devtrace.source.element_types import COLLECTS, REAL
+from devtrace.source.element_types import COLLECTS, REAL, is_floating
 from devtrace.source.matching import called_names, calls_in
+from devtrace.source.vocabulary import DRAWS
 from devtrace.trace.ids import TensorId
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import short_op_name
@@ -27,9 +28,9 @@ _NOT_BY_TORCH: Final = ("float64", "float16", "bfloat16")
 
 def torch_refused_it(case: MismatchCase) -> Verdict | None:
     """Torch's sentence tells: a number that does not fit, a model in half precision beside a scaler, a target."""
+    if case.mismatch.of == "inputs" or _keeps_whole_numbers(case):
+        return None
     match case.mismatch.of:
-        case "inputs":
-            return None
         case "number":
             return Verdict("python-number", case.born, case.name)
         case "gradients":  # a scaler needs the model in float32; a line cast it
@@ -38,57 +39,57 @@ def torch_refused_it(case: MismatchCase) -> Verdict | None:
             return Verdict("wrong-device", case.born, case.name, sent_by=cast)
         case "single" if (left := region_was_left(case)) is not None:
             return left
-    return Verdict("target-dtype", case.queries.born(_carried_from(case)), case.name)
+    return Verdict("target-dtype", case.queries.born(_origin_of_the_values(case)), case.name)
 
 
-def _carried_from(case: MismatchCase) -> TensorId:
+def _origin_of_the_values(case: MismatchCase) -> TensorId:
     """Return the origin of a tensor's values, through views, copies and concatenations only."""
-    queries, found, path = case.queries, case.row, case.origin.path
+    queries, origin, path = case.queries, case.row, case.origin.path
     for row in path[path.index(case.row) if case.row in path else 0 :]:
-        found = row
+        origin = row
         op = queries.producer(row)
         if op < 0 or (queries.kind(op) not in ("view", "copy") and not queries.op_name(op).startswith(COLLECTS)):
             break
-    return found
+    return origin
 
 
 def backward_runs_outside(case: MismatchCase) -> Verdict | None:
-    """A user's `backward` mixes what its forward saved, under autocast, with the gradient of its result."""
+    """A user's `backward` mixes the gradient with what its `forward` saved under autocast."""
     queries = case.queries
     if not is_saved(case.moment, case.odd_tensor):
         return None
-    entered = {each.dtype for each in queries.trace.autocasts}.intersection((case.odd_trait, case.expected_trait))
+    signs = {each.dtype for each in queries.trace.autocasts}.intersection((case.odd_trait, case.expected_trait))
     if not queries.evidence.saw_ops:  # a function that waits for the backward pass may have entered autocast before
-        bodies = [each.body for each in FailingFrame.all_of(case.moment, case.expected_trait) if each.is_there]
-        entered = {name for body in bodies for name in called_names(body) if "autocast" in name}
-    return Verdict("autocast-off", case.born, case.name) if entered else None
+        bodies = [frame.body for frame in FailingFrame.all_of(case.moment, case.expected_trait) if frame.is_there]
+        signs = {name for body in bodies for name in called_names(body) if "autocast" in name}
+    return Verdict("autocast-off", case.born, case.name) if signs else None
 
 
 def line_ran_within_before(case: MismatchCase) -> Verdict | None:
-    """Its line ran under autocast before, which cast the inputs, and this time it runs outside: a validation."""
+    """Its line ran under autocast before, which cast the inputs, and now it runs outside, as a validation does."""
     region = autocast_regions.ran_within_before(case.queries, case.op)
     return Verdict("autocast-off", case.born, case.name) if region is not None else None
 
 
 def region_was_left(case: MismatchCase) -> Verdict | None:
     """An op under autocast made it, and the failing op is outside."""
-    origin, born = case.origin, case.queries.source_node(case.born)
+    origin, birth = case.origin, case.queries.source_node(case.born)
     if case.queries.evidence.saw_ops:
-        is_left = autocast_regions.made_it(case.queries, origin, case.odd_trait)
+        is_left = autocast_regions.has_cast(case.queries, origin, case.odd_trait)
     else:
         is_half = case.odd_trait in HALVES and origin.arrival != "copied"
-        found = born if born is not NOWHERE else case.queries.op_node(case.op)
-        is_left = is_half and "autocast" in found.source.text
+        code = birth if birth is not NOWHERE else case.queries.op_node(case.op)
+        is_left = is_half and "autocast" in code.source.text
     return Verdict("autocast-off", case.born, case.name) if is_left else None
 
 
 def model_was_cast_later(case: MismatchCase) -> Verdict | None:
-    """A model computed it before the model was cast."""
+    """A model computed it, and was cast only after that."""
     queries = case.queries
-    made_of = set(map(queries.base, queries.ancestors(case.row)))
-    moves = (move for move in moves_from(queries, made_of, case.expected_trait, case.op) if move.op > case.birth)
-    later = next((each for each in moves if any(map(queries.is_of_a_module, (each.source, each.result)))), None)
-    return Verdict("stale-copy", case.born, case.name, move=later) if later is not None else None
+    bases = set(map(queries.base, queries.ancestors(case.row)))
+    moves = (move for move in moves_from(queries, bases, case.expected_trait, case.op) if move.op > case.birth)
+    cast = next((move for move in moves if any(map(queries.is_of_a_module, (move.source, move.result)))), None)
+    return Verdict("stale-copy", case.born, case.name, move=cast) if cast is not None else None
 
 
 def came_from_numpy(case: MismatchCase) -> Verdict | None:
@@ -101,10 +102,10 @@ def came_from_numpy(case: MismatchCase) -> Verdict | None:
 
 
 def _is_collated(case: MismatchCase) -> bool:
-    """Return whether a loop gets it in float64 from a loader, in a program with arrays: these have that dtype."""
+    """Return whether a loop gets float64 from a loader, in a program with arrays: those have that dtype."""
     match case.binding_of(case.name, unmoved=True):
         case frame, ast.For() if case.odd_trait == "float64":
-            return any(each.partition(".")[0] in ("numpy", "pandas") for each in frame.source.imports.values())
+            return any(name.partition(".")[0] in ("numpy", "pandas") for name in frame.source.imports.values())
     return False
 
 
@@ -131,8 +132,8 @@ def weight_is_real(case: MismatchCase) -> Verdict | None:
     if "complex" not in case.expected_trait or case.origin.arrival not in ("made", "given"):
         return None
     born = case.queries.born(case.origin.row)
-    found = case.queries.source_node(born)
-    is_made = any(is_factory_without(case.queries.by, call, found.source) for call in calls_in(found.statement))
+    birth = case.queries.source_node(born)
+    is_made = any(is_factory_without(case.queries.by, call, birth.source) for call in calls_in(birth.statement))
     return Verdict("created-without-device", born, case.name) if is_made else None
 
 
@@ -151,8 +152,15 @@ def factory_had_no_dtype(case: MismatchCase) -> Verdict | None:
     if origin.arrival not in ("made", "computed") or case.odd_trait in _NOT_BY_TORCH:
         return None
     is_promoted = origin.arrival == "computed" and not autocast_regions.is_of_whole_numbers(case.queries, origin.op)
-    is_meant = is_promoted or (is_like_data(case.queries, origin) and case.queries.size(origin.row) > 1)
+    is_data = is_like_data(case.queries, origin) and not _keeps_whole_numbers(case)
+    is_meant = is_promoted or (is_data and case.queries.size(origin.row) > 1)
     return Verdict("created-without-device", case.queries.born(origin.row), case.name) if not is_meant else None
+
+
+def _keeps_whole_numbers(case: MismatchCase) -> bool:
+    """Return whether it is as `torch.tensor([0, 1, 0])`, made of whole numbers, where an op computes with fractions."""
+    is_whole = case.odd_trait == "int64" and is_floating(case.expected_trait) and case.origin.arrival == "made"
+    return is_whole and called_names(case.queries.op_node(case.origin.op).node).isdisjoint(DRAWS)
 
 
 def another_dtype_was_computed(case: MismatchCase) -> Verdict | None:
@@ -165,34 +173,36 @@ def reason(case: MismatchCase, verdict: Verdict) -> str:
     queries, where = case.queries, {"odd": case.odd_trait, "expected": case.expected_trait}
     match verdict.kind:
         case "autocast-off":
-            return _of_autocast(case)
+            return _reason_of_autocast(case)
         case "numpy-boundary":
             return sentence("numpy-boundary.reason", **where)
         case "never-moved" if (move := verdict.move) and queries.trait(move.result) == REAL.get(case.expected_trait):
             return sentence("never-cast.reason-complex", line=queries.site(move.site))
         case "wrong-device" if case.mismatch.of == "gradients":
             return sentence("wrong-dtype.reason-gradients", **where)
+        case "created-without-device" if _keeps_whole_numbers(case):
+            return sentence("created-without-dtype.reason-whole")
         case "wrong-device" if _was_made_by_default(case) and not case.in_a_replica:
             return sentence("wrong-dtype.reason-default", **where)
     return ordered.reason_of_device(case, verdict)
 
 
-def _of_autocast(case: MismatchCase) -> str:
+def _reason_of_autocast(case: MismatchCase) -> str:
     """Say what autocast did to the tensor, and why it did nothing for the op that failed."""
     queries, origin = case.queries, case.origin
     if backward_runs_outside(case) is not None:
         return sentence("autocast-off.reason-backward")
     if (before := autocast_regions.ran_within_before(queries, case.op)) is not None and before.site is not None:
         return sentence("autocast-off.reason-before", line=Site.of(before.site))
-    made, here = (autocast_regions.region_of(queries, op) for op in (origin.op, case.op))
-    listed = autocast_regions.by_list(queries, origin, case.odd_trait)
-    if listed >= 0:
-        op = short_op_name(queries.op_name(listed))
+    region_of_birth, here = (autocast_regions.region_of(queries, op) for op in (origin.op, case.op))
+    op_of_list = autocast_regions.by_list(queries, origin, case.odd_trait)
+    if op_of_list >= 0:
+        op = short_op_name(queries.op_name(op_of_list))
         return sentence("autocast-off.reason-list", op=op, odd=case.odd_trait)
     if here is not None and here.enabled:
         return sentence("autocast-off.reason-inside", odd=case.odd_trait)
-    entered = Site.of(here.site) if here is not None and here.site is not None else None
-    line = entered if here else autocast_regions.left(queries, made) if made else None
+    entry = Site.of(here.site) if here is not None and here.site is not None else None
+    line = entry if here else autocast_regions.exit_line(queries, region_of_birth) if region_of_birth else None
     if line is None:
         return sentence("autocast-off.reason", odd=case.odd_trait)
     key = "autocast-off.reason-disabled" if here else "autocast-off.reason-left"

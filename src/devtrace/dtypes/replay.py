@@ -18,18 +18,18 @@ class ReplayOfDtypes(Replay):
         mismatch = self.case.mismatch
         return [mismatch.odd_tensor, *mismatch.others_of_odd_trait]
 
-    def make_for_the_failing_op(self) -> None:
-        """Give views that torch's own code takes for the failing op the dtype of their base."""
-        for step in self.beside_the_failing_op():
-            self.there.update(self.follow(step))
+    def move_what_torch_makes(self) -> None:
+        """Cast also views that torch's own code takes of a base for the failing op."""
+        for step in self.steps_before_the_failing_op():
+            self.there.update(self.moved_outputs(step))
 
-    def mixed(self, step: Step) -> tuple[TensorId, ...]:
+    def conflicting_inputs(self, step: Step) -> tuple[TensorId, ...]:
         name = f"{step.name}."  # a default overload has none after its name
         if not name.startswith((*TAKES_ONE, *INDEXING)) or "index." in name or self._autocast_casts(step):
             return ()
         rows = [row for row in compared(self.queries, step.op) if row in step.inputs]
-        before, now = {self.queries.trait(row) for row in rows}, {self.trait_now(row) for row in rows}
-        if len(now) < 2 or len(before) > 1:
+        dtypes_before, dtypes_now = {self.queries.trait(row) for row in rows}, {self.trait_now(row) for row in rows}
+        if len(dtypes_now) < 2 or len(dtypes_before) > 1:
             return ()
         return tuple(row for row in rows if self.trait_now(row) != self.case.expected_trait)
 
@@ -40,11 +40,11 @@ class ReplayOfDtypes(Replay):
         is_backward = self.queries.trace.ops.raw("phase", step.op) == "backward"
         return is_backward or (of_products and region is not None and region.enabled > 0)
 
-    def follow(self, step: Step) -> list[TensorId]:
+    def moved_outputs(self, step: Step) -> list[TensorId]:
         """Return the odd outputs whose odd inputs were all cast."""
         if step.name == OF_WEIGHTS or self._autocast_casts(step):
             return []
-        made = [row for row in step.outputs if self.queries.trait(row) == self.case.odd_trait]
+        outputs = [row for row in step.outputs if self.queries.trait(row) == self.case.odd_trait]
         inputs = step.inputs[:1] if step.name.startswith(NORMS) else step.rows or step.inputs
-        odd = [row for row in inputs if self.queries.trait(row) == self.case.odd_trait]
-        return made if odd and all(row in self.there for row in odd) else []
+        odd_inputs = [row for row in inputs if self.queries.trait(row) == self.case.odd_trait]
+        return outputs if odd_inputs and all(row in self.there for row in odd_inputs) else []

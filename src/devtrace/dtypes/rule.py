@@ -30,24 +30,24 @@ def dtype_mismatch(queries: TraceQueries, moment: FailingMoment, op: OpId, text:
     moment = moment.of(of_dtypes)
     mismatch = find_dtype_mismatch(of_dtypes, moment, op, text)
     if mismatch is None:
-        return _in_a_new_tensor(of_dtypes, moment, op, text)
+        return _number_in_a_new_tensor(of_dtypes, moment, op, text)
     with speaking_of(DTYPE.name):
-        found = explained(MismatchCase.of(of_dtypes, moment, mismatch), "dtype-mismatch", _birth_by_name)
-    return replace(found, devices=queries.devices_of(mismatch.odd_tensor, *queries.inputs(op)))
+        finding = explained(MismatchCase.of(of_dtypes, moment, mismatch), "dtype-mismatch", _birth_by_name)
+    return replace(finding, devices=queries.devices_of(mismatch.odd_tensor, *queries.inputs(op)))
 
 
 def _birth_by_name(case: MismatchCase) -> Site | None:
     return birth_by_name(case, case.names) if not case.queries.evidence.saw_ops else None
 
 
-def _in_a_new_tensor(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
+def _number_in_a_new_tensor(queries: TraceQueries, moment: FailingMoment, op: OpId, text: str) -> Finding | None:
     """Explain a number that the dtype of a new tensor cannot hold: `limit = torch.full((2,), 1e6, dtype=half)`."""
-    error, found = dtype_error(text), queries.op_node(op)
+    error, call = dtype_error(text), queries.op_node(op)
     site = queries.site(queries.op_site(op))
     frame = FailingFrame.of(moment, 0, "")
-    if error is None or error.refused != "number" or queries.inputs(op) or found is NOWHERE or not frame.is_there:
+    if error is None or error.refused != "number" or queries.inputs(op) or call is NOWHERE or not frame.is_there:
         return None
-    names = tuple(assigned_names(found)) or (one_line(found.source.segment(found.node)),)
+    names = tuple(assigned_names(call)) or (one_line(call.source.segment(call.node)),)
     fix = next(numbers_that_fit(frame, error.named[0]), Fix(""))
     with speaking_of("dtype"):
         rest = sentence("mismatch.number-somewhere")

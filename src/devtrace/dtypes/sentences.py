@@ -42,13 +42,13 @@ def sentences() -> tuple[Sentence, ...]:
 
 def dtype_error(text: str) -> DtypeError | None:
     """Return what an error says of dtypes; None if it is about something else, or in words that devices have too."""
-    for each in sentences():
-        found = each.pattern.search(text)
-        if found is not None:
-            named = tuple(_in_full(name) for name in found.groups() if name)
+    for row in sentences():
+        match = row.pattern.search(text)
+        if match is not None:
+            named = tuple(_in_full(name) for name in match.groups() if name)
             # Of two devices a convolution names types of tensors too: `torch.cuda.FloatTensor`.
-            kinds = {"cuda" in part for part in found[0].split(" and ")} if "Input type (" in found[0] else ()
-            return DtypeError(each.refused, each.argument, named) if len(kinds) < 2 else None
+            kinds = {"cuda" in part for part in match[0].split(" and ")} if "Input type (" in match[0] else ()
+            return DtypeError(row.refused, row.argument, named) if len(kinds) < 2 else None
     return None
 
 

@@ -12,12 +12,12 @@ from devtrace.source.vocabulary import JOINS, is_factory
 from devtrace.trace.op_kinds import INDEXED
 
 
-def _says_another(node: ast.AST, scope: Scope, dtype: str) -> bool:
+def _names_another_dtype(node: ast.AST, scope: Scope, dtype: str) -> bool:
     call = next(calls_in(node), None)
     if call is None:
         return False
-    given = dtype_named_by(evaluate(given_trait(call, "dtype") or call, scope))
-    return (CASTS.get(called_name(call), "") or given) not in ("", dtype)
+    argument_dtype = dtype_named_by(evaluate(given_trait(call, "dtype") or call, scope))
+    return (CASTS.get(called_name(call), "") or argument_dtype) not in ("", dtype)
 
 
 DTYPE: Final = Trait(
@@ -35,5 +35,5 @@ DTYPE: Final = Trait(
     goes_through_modules=lambda dtype: is_floating(dtype) and dtype not in REAL,
     is_plain=lambda dtype: True,
     literal=lambda source, dtype: f"{source.known_as('torch') or 'torch'}.{dtype}",
-    excludes=_says_another,
+    excludes=_names_another_dtype,
 )

@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 
 def _add_to(commands: Any) -> None:
-    parser = add_report(commands, "explain", sentence("cli.explain-command"), _of_an_error, 1)
+    parser = add_report(commands, "explain", sentence("cli.explain-command"), _report_of_file, 1)
     parser.set_defaults(command=_explain)
 
 
 def _explain(options: argparse.Namespace) -> int:
-    """Print the page of a rule or a cause; anything else is a file, also one that has the name of a rule."""
-    asked = options.files[0]
+    """Print the page of a rule or a cause; report on anything else, and on a file of that name, as a file."""
+    name = options.files[0]
     pages = json.loads(Path(__file__).with_name("pages.json").read_text(encoding="utf-8"))[language.current()]
-    if asked not in pages or Path(asked).exists():
+    if name not in pages or Path(name).exists():
         return give_report(options)
-    print_line(pages[asked], sys.stdout)
+    print_line(pages[name], sys.stdout)
     return 0
 
 
-def _of_an_error(options: argparse.Namespace) -> Report:
-    """Explain a saved traceback, or a trace."""
+def _report_of_file(options: argparse.Namespace) -> Report:
+    """Return the report of a trace, or that of a saved traceback."""
     try:
         return report_of(options)
     except FormatError:

@@ -33,7 +33,7 @@ def explain(error: BaseException | None = None) -> Report:
         keys = "explained.other-error", "explained.other-error-in-a-kernel", "explained.other-error-unknown"
         return without_findings(sentence(by_part_of_a_device(f"{type(error).__name__}: {text_of(error)}", *keys)))
     try:
-        return _explained(path)
+        return _report_of_path(path)
     except Exception as fault:  # noqa: BLE001 (a failing explanation is never the user's exception)
         return without_findings(sentence("explained.failed", fault=named(fault)))
 
@@ -43,13 +43,13 @@ def explain_text(text: str) -> Report:
     return explain(RuntimeError(f"Caught an error in file\n{WRAPPED}\n{text}"))
 
 
-def _explained(path: list[BaseException]) -> Report:
+def _report_of_path(path: list[BaseException]) -> Report:
     from devtrace.explaining.explanation import Explanation
 
     explanation = Explanation(path)
     try:
-        found = explanation.make(is_simulated)
-        report = diagnose(found.trace, found.snapshot)
+        recorded = explanation.make(is_simulated)
+        report = diagnose(recorded.trace, recorded.snapshot)
     finally:
         explanation.forget()
     return report

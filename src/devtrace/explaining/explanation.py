@@ -111,19 +111,19 @@ class Explanation:
 
     def make(self, simulated: Callable[[str], bool]) -> Recorded:
         with Quiet():
-            variables = [self._roots(frame) for _, frame in self.frames]
+            variables = [self._variables_of(frame) for _, frame in self.frames]
             walk = Walk(variables, most_objects=MOST_OBJECTS, most_items=MOST_ITEMS)
-            self._note_what_was_left_out(walk)
+            self._note_left_out(walk)
             modules, optimizers = walk.of_kind(is_module), walk.of_kind(kinds.is_optimizer)
             roots = self._take_modules(modules)
-            self.optimizers.seen.update((id(each), weakref.ref(each)) for each in optimizers)
+            self.optimizers.seen.update((id(optimizer), weakref.ref(optimizer)) for optimizer in optimizers)
             kept_copies.add_attached(self.reader, walk)
             kept_copies.add_states(self.reader, optimizers)
             self._read_variables()
-            self.reader.steps = 0  # the failed op has as many of its own
-            failed = self._failed()
+            self.reader.steps = 0  # the failed op may take as many steps again
+            failed = self._find_failed_op()
             for value in failed.inputs:
-                self._confirm(value)
+                self._confirm_tensors(value)
             self._add_deep_copies(modules, failed.inputs)
             for tensor in walk.tensors:
                 self.reader.live(tensor)
@@ -132,13 +132,13 @@ class Explanation:
             if self.worker is not None:
                 self.recorder.note(self.worker.note)
                 site, inputs = self.worker.site, [*map(self.reader.unknown_tensor, self.reader.devices)]
-            self.recorder.note_refusal(replay.state, failed.name, site, [each.row for each in inputs], self.error)
+            self.recorder.note_refusal(replay.state, failed.name, site, [value.row for value in inputs], self.error)
             replay.put_after(self.reader.ops)
             for note in (sentence("explained.not-seen"), *missed()):
                 self.recorder.note(note)
-            for each in self.recorder.observers.values():
-                each.end([self.error])
-            done = Assembly(
+            for observer in self.recorder.observers.values():
+                observer.end([self.error])
+            assembly = Assembly(
                 self.recorder,
                 self.modules,
                 self.optimizers,
@@ -147,27 +147,27 @@ class Explanation:
                 simulated=simulated,
                 extra_sites=[site for site, _ in self.frames] + ([self.worker.site] if self.worker else []),
             )
-            evidence = Evidence(births=frozenset(done.rows_of(self.reader.born_before()).tolist()) - {-1})
-        return Recorded(done.trace, done.snapshot(self.frames, None, evidence))
+            evidence = Evidence(births=frozenset(assembly.rows_of(self.reader.born_before()).tolist()) - {-1})
+        return Recorded(assembly.trace, assembly.snapshot(self.frames, None, evidence))
 
-    def _roots(self, frame: FrameType) -> dict[str, tuple[Any, ReferenceKind]]:
-        """Return the variables of a frame, and those of a comprehension that failed in it."""
-        found = access_paths.roots(frame)
-        for depth in (at for at, level in enumerate(self.stack.levels) if level.frame is frame):
-            turn = self.stack.turn(depth, self.reader.trait)
-            found.update((name, (value, "variable")) for name, value in turn.items())
-        return found
+    def _variables_of(self, frame: FrameType) -> dict[str, tuple[Any, ReferenceKind]]:
+        """Return the variables of a frame, and those that a comprehension in it had when it failed."""
+        variables = access_paths.roots(frame)
+        for depth in (index for index, level in enumerate(self.stack.levels) if level.frame is frame):
+            turn = self.stack.variables_of_turn(depth, self.reader.trait)
+            variables.update((name, (value, "variable")) for name, value in turn.items())
+        return variables
 
-    def _failed(self) -> FailedOp:
+    def _find_failed_op(self) -> FailedOp:
         is_readable = self.worker is None and refused_gradient(self.text) is None  # a gradient is in no frame's line
-        found = failed_op(self.reader) if is_readable else None
-        return found or FailedOp(UNKNOWN, [], len(self.stack.levels) - 1)
+        failed = failed_op(self.reader) if is_readable else None
+        return failed or FailedOp(UNKNOWN, [], len(self.stack.levels) - 1)
 
-    def _note_what_was_left_out(self, walk: Walk) -> None:
+    def _note_left_out(self, walk: Walk) -> None:
         if len(walk.objects) >= MOST_OBJECTS:
             self.recorder.note(sentence("explained.most-objects", count=MOST_OBJECTS))
-        lists = (each for each in walk.objects if type(each) in (list, dict, tuple, deque))
-        long = (each for each in lists if len(each) > MOST_ITEMS and any(members(each, MOST_ITEMS)))  # not of numbers
+        lists = (value for value in walk.objects if type(value) in (list, dict, tuple, deque))
+        long = (items for items in lists if len(items) > MOST_ITEMS and any(members(items, MOST_ITEMS)))  # not numbers
         longest = max(map(len, long), default=0)
         if longest:
             self.recorder.note(sentence("explained.most-items", count=MOST_ITEMS, longest=longest))
@@ -184,25 +184,25 @@ class Explanation:
             for statement in statements(run.body):  # `x.to(device)` alone leaves a tensor where it is
                 move = alone(statement)
                 if move and owner_of(move) and is_move(called_name(move)) and run.source.span(move).line <= run.line:
-                    self._confirm(self.reader.see(move, run.at_node(move)))
+                    self._confirm_tensors(self.reader.see(move, run.at_node(move)))
 
-    def _confirm(self, value: Value | None) -> None:
+    def _confirm_tensors(self, value: Value | None) -> None:
         for tensor in tensors_of(value):
             self.reader.pasts.confirm(tensor.row)
 
     def _add_deep_copies(self, modules: list[Any], inputs: list[TensorValue]) -> None:
-        tensors = [each.live for each in inputs if each.live is not None]
-        if self.reader.of_dtypes:  # of `a.data` a view is gone, and the module's own is there
+        tensors = [value.live for value in inputs if value.live is not None]
+        if self.reader.of_dtypes:  # a view made by `a.data` may be gone; the module's tensor is there
             owned = (tensor for module in modules for _, _, tensor in own_tensors(module))
             tensors += itertools.islice(owned, MOST_VARIABLES)
         kept_copies.add_deep_copies(self.reader, tensors, modules)
         for value in inputs:
             value.row = self.reader.renamed.get(value.row, value.row)
 
-    def _take_modules(self, found: list[Any]) -> list[Any]:
+    def _take_modules(self, modules: list[Any]) -> list[Any]:
         """Add rows for all modules that variables lead to, whole trees first; return their roots."""
-        below = {id(child) for module in found for _, child in children(module)}
-        roots = [module for module in found if id(module) not in below]
+        child_ids = {id(child) for module in modules for _, child in children(module)}
+        roots = [module for module in modules if id(module) not in child_ids]
         for module in roots:
             self.modules.take(module, sites.NOWHERE)
         return roots
@@ -222,57 +222,57 @@ class _Replay:
         ops = [op for op in ops if op.is_seen or op.is_confirmed]
         levels, place = self.stack.levels[: depth + 1], (0, BEFORE_ALL)
         for op in sorted((op for op in ops if op.depth == BEFORE_ALL), key=lambda op: op.tick):
-            place = op.depth, op.line = max(place, _seen_at(op, levels))  # not above what was seen before it
-        for at, level in enumerate(levels):
+            place = op.depth, op.line = max(place, _place_of_seen_op(op, levels))  # never above an earlier op
+        for index, level in enumerate(levels):
             module: Any = level.frame.f_locals.get("self") if level.frame.f_code is CALLS_OF_MODULES[0] else None
             if is_module(module):
-                row = self._row(module)
+                row = self._row_of_module(module)
                 self.modules.known[row].ran = True
                 self.state.open(row, level.frame.f_back or level.frame, training=is_training(module), plain=False)
-            here = _in_order([op for op in ops if op.depth == at])
-            for _, group in groupby(here, key=lambda op: id(op.module)):
-                self._put_in_call(list(group), level.frame)
+            ops_here = _in_order([op for op in ops if op.depth == index])
+            for _, group in groupby(ops_here, key=lambda op: id(op.module)):
+                self._record_in_call(list(group), level.frame)
         return next((site for site, _ in Stack(levels).sited()), sites.NOWHERE)
 
     def put_after(self, ops: list[ReadOp]) -> None:
         """Record moves by handlers of the error, such as a trainer that cleans up."""
         for op in sorted((op for op in ops if op.depth == AFTER_ALL), key=lambda op: op.tick):
-            self._put(op, perf_counter_ns())
+            self._record_op(op, perf_counter_ns())
 
-    def _put_in_call(self, ops: list[ReadOp], frame: FrameType) -> None:
+    def _record_in_call(self, ops: list[ReadOp], frame: FrameType) -> None:
         module, state, before = ops[0].module, self.state, None
         if module is not None:
-            before = state.open(self._row(module), frame, training=is_training(module), plain=False)
+            before = state.open(self._row_of_module(module), frame, training=is_training(module), plain=False)
         for op in ops:
-            self._put(op, self.recorder.origin + (state.op & NUMBERS))
+            self._record_op(op, self.recorder.origin + (state.op & NUMBERS))
         if before is not None:
             state.close(before)
 
-    def _put(self, op: ReadOp, at: int) -> None:
+    def _record_op(self, op: ReadOp, time: int) -> None:
         operator = operator_by_name(op.name)
         operator.kind = op.kind
-        head = operator.head | (torch.is_grad_enabled() << GRAD_SHIFT) | len(op.inputs) << COUNT_SHIFT
-        self.state.heads += (head, op.site, at, at + 1, -1, op.row, op.layout)
+        head = operator.head | (torch.is_grad_enabled() << GRAD_SHIFT) | len(op.inputs) << COUNT_SHIFT  # packed
+        self.state.heads += (head, op.site, time, time + 1, -1, op.row, op.layout)
         self.state.flat += op.inputs
         self.state.op += 1
 
-    def _row(self, module: Any) -> int:
+    def _row_of_module(self, module: Any) -> int:
         if self.modules.row_of(module) < 0:
             self.modules.take(module, sites.NOWHERE)
         return self.modules.row_of(module)
 
 
-def _seen_at(op: ReadOp, levels: Sequence[Level]) -> tuple[int, int]:
-    """Return the level of the frame whose line the hooks saw, if that frame still runs, and the line."""
-    seen = sites.position(op.site) if op.is_seen and op.site >= 0 else None
+def _place_of_seen_op(op: ReadOp, levels: Sequence[Level]) -> tuple[int, int]:
+    """Return the level of the running frame where the hooks saw an op, and the line; else a place before all."""
+    position = sites.position(op.site) if op.is_seen and op.site >= 0 else None
     for depth, level in enumerate(levels):
-        if seen is not None and seen.code is level.frame.f_code and seen.instruction <= level.instruction:
-            return depth, parsing.span_at(seen.code, seen.instruction).line
+        if position is not None and position.code is level.frame.f_code and position.instruction <= level.instruction:
+            return depth, parsing.span_at(position.code, position.instruction).line
     return 0, BEFORE_ALL
 
 
 def _in_order(ops: list[ReadOp]) -> list[ReadOp]:
-    """Sort ops of one frame by line, each after the ops of its inputs; those of one line as the hooks saw them."""
+    """Sort ops of one frame by line, an op after those of its inputs; those of one line as the hooks saw them."""
     places: dict[int, tuple[int, float]] = {}
     for op in ops:
         places[op.row] = max([(op.line, op.tick), *(places[row] for row in op.inputs if row in places)])

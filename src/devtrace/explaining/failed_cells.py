@@ -41,7 +41,7 @@ class Explainer(Companion):
         hint = hint_without_cuda(error)
         if hint:
             sys.stdout.write(sentence("report.note", note=hint) + "\n")
-        report = _explained(error, cell)
+        report = _report_of_cell(error, cell)
         if report is not None:
             show(report, screen, timeline=False, beside={MARK: {"cell": cell.id}})
             self.tracing.keep(Traced("", cell, report.trace, report))
@@ -55,10 +55,10 @@ class Explainer(Companion):
         if argument:
             raise UsageError.of("command-argument", given=f"%devtrace explain {argument}", form="explain [on | off]")
         error = last_shown()
-        report = _explained(error, self._last_cell)
+        report = _report_of_cell(error, self._last_cell)
         if report is None:
-            given = type(error).__name__ if error is not None else ""
-            raise UsageError.of("nothing-to-explain.other" if given else "nothing-to-explain", error=given)
+            name = type(error).__name__ if error is not None else ""
+            raise UsageError.of("nothing-to-explain.other" if name else "nothing-to-explain", error=name)
         show(report, screen, timeline=False, beside={MARK: {"cell": self._last_cell.id}})
 
     def answer(self, message: Message) -> bool:
@@ -68,7 +68,7 @@ class Explainer(Companion):
         return True
 
 
-def _explained(error: BaseException | None, cell: Cell) -> Report | None:
+def _report_of_cell(error: BaseException | None, cell: Cell) -> Report | None:
     """Return the report of a device error, None where there is nothing to say of it."""
     report = report_on(error)
     return replace(report, trace=replace(report.trace, title=cell.label)) if report is not None else None

@@ -43,7 +43,7 @@ def install() -> None:
         _on.set()
         _installed.callback(_on.clear)
         _installed.callback(watch_modules())
-        _chain(_installed)
+        _chain_hooks(_installed)
 
 
 def uninstall() -> None:
@@ -65,7 +65,7 @@ def report_on(error: BaseException | None) -> Report | None:
     return report if report.findings else None
 
 
-def _chain(undo: ExitStack) -> None:
+def _chain_hooks(undo: ExitStack) -> None:
     patches = Patches()
     undo.callback(patches.undo)
     patches.wrap(sys, "excepthook", _excepthook)
@@ -89,7 +89,7 @@ def _excepthook(
         _hide_our_frames(error)
         traceback = error.__traceback__
     former(kind, error, traceback)
-    _explain(error)
+    _print_report(error)
 
 
 def _threads_hook(former: Call, args: Any) -> None:
@@ -98,7 +98,7 @@ def _threads_hook(former: Call, args: Any) -> None:
         _hide_our_frames(error)
         args = type(args)((args.exc_type, error, error.__traceback__, args.thread))
     former(args)
-    _explain(error)
+    _print_report(error)
 
 
 def _call_exception_handler(former: Call, self: Any, context: dict[str, Any]) -> None:
@@ -106,17 +106,17 @@ def _call_exception_handler(former: Call, self: Any, context: dict[str, Any]) ->
     if _on.is_set() and isinstance(error, BaseException):
         _hide_our_frames(error)
     former(self, context)
-    _explain(error)
+    _print_report(error)
 
 
 def _hide_our_frames(error: BaseException) -> None:
-    """Let the traceback be the one that it is without our hooks around `.to()` and the like."""
+    """Take the frames of devtrace's hooks, such as that around `.to()`, out of the traceback."""
     with ERRORS:
         hide_our_frames(error)
 
 
-def _explain(error: BaseException | None) -> None:
-    """Print the sentence and the report; whatever goes wrong here, the error has been shown."""
+def _print_report(error: BaseException | None) -> None:
+    """Print the report of a device error below its traceback. Nothing that fails here hides the error itself."""
     if not _on.is_set() or sys.stderr is None:
         return
     try:

@@ -25,15 +25,15 @@ from devtrace.source.object_walk import registered, states_of
 def add_attached(reader: Reader, walk: Walk) -> None:
     """Note the registration of each parameter and buffer that has not moved since."""
     for tensor in walk.tensors:
-        stamp = stamps.get(tensor)
-        if stamp[2] < 0 or stamp[3] is not None or stamp[0] == reader.rows.epoch:
+        epoch, _, birth, past = stamps.get(tensor)
+        if birth < 0 or past is not None or epoch == reader.rows.epoch:  # unseen, moved since, or read already
             continue
-        owners = [each for each in walk.references[id(tensor)] if each.kind in ("parameter", "buffer")]
-        happened = (history.modules.registered(each.owner, each.key) for each in owners)
-        at = next((each for each in happened if each is not None), None)
-        if at is not None:
+        references = [step for step in walk.references[id(tensor)] if step.kind in ("parameter", "buffer")]
+        registrations = (history.modules.registered(step.owner, step.key) for step in references)
+        registration = next((event for event in registrations if event is not None), None)
+        if registration is not None:
             row, layout = next(reader.rows.next), reader.rows.layout(tensor)[2]
-            op = ReadOp("attached", COMPUTE, stamp[2], [], row, layout, BEFORE_ALL, tick=at.tick, is_seen=True)
+            op = ReadOp("attached", COMPUTE, birth, [], row, layout, BEFORE_ALL, tick=registration.tick, is_seen=True)
             reader.ops.append(op)
             reader.stamp(tensor, row)
 
@@ -43,19 +43,19 @@ def add_states(reader: Reader, optimizers: Iterable[Any]) -> None:
     for optimizer in optimizers:
         for parameter, _, value in states_of(optimizer):
             if is_tensor(parameter) and shape_of(value) == shape_of(parameter) and shape_of(value):
-                _copied_while_there(reader, value, parameter, "aten.zeros_like")
+                _add_copy_before_move(reader, value, parameter, "aten.zeros_like")
 
 
 def add_deep_copies(reader: Reader, tensors: Iterable[Any], modules: list[Any]) -> None:
     """Note which tensors are deep copies of ones that have moved since."""
     for tensor in tensors:
         for source in _sources_of_deep_copy(reader, tensor, modules):
-            if _copied_while_there(reader, tensor, source, "aten.clone"):
+            if _add_copy_before_move(reader, tensor, source, "aten.clone"):
                 break
 
 
-def _copied_while_there(reader: Reader, tensor: Any, source: Any, name: str) -> bool:
-    """Let a tensor be a copy of another, taken before that one moved away; return whether that fits."""
+def _add_copy_before_move(reader: Reader, tensor: Any, source: Any, name: str) -> bool:
+    """Note that a tensor is a copy of `source`, taken before `source` moved away; return whether that can be."""
     site, device, dtype = stamps.get(tensor)[2], str(device_of(tensor)), dtype_of(tensor) if reader.of_dtypes else None
     former = reader.pasts.formers.get(reader.live(source).row)
     has_moved = str(device_of(source)) != device or dtype not in (None, dtype_of(source))
@@ -68,24 +68,24 @@ def _copied_while_there(reader: Reader, tensor: Any, source: Any, name: str) -> 
 
 
 def _sources_of_deep_copy(reader: Reader, tensor: Any, modules: list[Any]) -> Iterator[Any]:
-    """Yield the tensors at the same path in modules that the creation line deep-copies."""
-    for value in _copied_at(reader, stamps.get(tensor)[2]):
-        alike = [each for each in modules if type(each) is type(value) and each is not value]
-        paths = [path for module in alike for path, inner in registered(module) if stamps.share_storage(inner, tensor)]
-        inside = dict(registered(value))
-        yield from (inside[path] for path in paths if path in inside)
+    """Yield the tensors that `copy.deepcopy(model)` on the tensor's creation line would have copied it from."""
+    for original in _deep_copied_modules(reader, stamps.get(tensor)[2]):
+        copies = [module for module in modules if type(module) is type(original) and module is not original]
+        paths = [path for module in copies for path, inner in registered(module) if stamps.share_storage(inner, tensor)]
+        tensors_by_path = dict(registered(original))
+        yield from (tensors_by_path[path] for path in paths if path in tensors_by_path)
 
 
-def _copied_at(reader: Reader, site: int) -> Iterator[Any]:
-    """Yield the modules that a line makes deep copies of."""
+def _deep_copied_modules(reader: Reader, site: int) -> Iterator[Any]:
+    """Yield the modules that the line of a site makes deep copies of."""
     if site < 0:
         return
     position = sites.position(site)
     source, node = parsing.node_of(position.code, position.instruction)
-    known = next((each.globals for each in reader.user_activations() if each.source is source), {})
+    global_names = next((run.globals for run in reader.user_activations() if run.source is source), {})
     for call in calls_in(source.statement(node)):
         if called_name(call) == "deepcopy" and call.args:
-            run = run_around(reader, call, Activation.of_file(source, known))
-            value = reader.known(owner_of(call.args[0]) or call.args[0], run)  # `model` of `model.state_dict()`
-            if is_module(value):
-                yield value
+            run = run_around(reader, call, Activation.of_file(source, global_names))
+            module = reader.known(owner_of(call.args[0]) or call.args[0], run)  # `model` of `model.state_dict()`
+            if is_module(module):
+                yield module

@@ -39,9 +39,9 @@ def run_untraced(program: Program, options: Options) -> None:
     _refuse_what_needs_a_trace(options)
     _, run = program.prepare()
     installation.install()
-    ended: list[tuple[BaseException, ReportData | None]] = []
+    endings: list[tuple[BaseException, ReportData | None]] = []
     if options.json:
-        atexit.register(_write, options.json, program.name, Path.cwd(), ended)
+        atexit.register(_write_report, options.json, program.name, Path.cwd(), endings)
     if options.simulate:
         devices = options.simulate
         ImportWatcher("torch").call_when_imported(lambda: begin(lambda: simulate(devices).start(), ends_program=True))
@@ -49,20 +49,20 @@ def run_untraced(program: Program, options: Options) -> None:
         run()
     except BaseException as error:
         if options.json:
-            ended.append((error, installation.report_on(error)))  # while its frames are there
+            endings.append((error, installation.report_on(error)))  # while its frames are there
         print_as_its_own(error)
         raise
 
 
-def _write(json: str, title: str, folder: Path, ended: list[tuple[BaseException, ReportData | None]]) -> None:
-    """Write the report for `--json` of a program without a trace, which has ended, perhaps by an error."""
+def _write_report(json: str, title: str, folder: Path, endings: list[tuple[BaseException, ReportData | None]]) -> None:
+    """Write the report for `--json` when the program has ended; `endings` has the error and its report, if any."""
     from devtrace.api.recording import outcome_of
     from devtrace.contract.entries import entries_of
     from devtrace.contract.forms import Forms
     from devtrace.explaining.explain import without_findings
 
-    error, found = ended[0] if ended else (None, None)
-    report = found or without_findings()
+    error, report_on_error = endings[0] if endings else (None, None)
+    report = report_on_error or without_findings()
     report = replace(report, trace=replace(report.trace, title=title, outcome=outcome_of(error)))
     forms = Forms(report, entries_of(report.findings), folder, error=error)
     for form in forms.files(json, None):
@@ -71,7 +71,7 @@ def _write(json: str, title: str, folder: Path, ended: list[tuple[BaseException,
 
 
 def _refuse_what_needs_a_trace(options: Options) -> None:
-    for each in fields(Options):
-        if each.name not in NEED_NO_TRACE and getattr(options, each.name) != each.default:
-            flag = f"--{each.name.replace('_', '-')}"
+    for option in fields(Options):
+        if option.name not in NEED_NO_TRACE and getattr(options, option.name) != option.default:
+            flag = f"--{option.name.replace('_', '-')}"
             raise UsageError.of("untraced-flag", flag=flag)

@@ -30,16 +30,16 @@ CALLS_OF_MODULES: Final[tuple[CodeType, ...]] = tuple(
 )
 """Functions of torch's that only hand a module's call on to its forward."""
 HOOKED_CALL: Final = next(
-    (each for each in CALLS_OF_MODULES[0].co_consts if isinstance(each, CodeType) and each.co_name == "inner"), None
+    (code for code in CALLS_OF_MODULES[0].co_consts if isinstance(code, CodeType) and code.co_name == "inner"), None
 )
-"""The one within, by which torch calls the forward of a module that has hooks; they have changed what it is given."""
+"""Function in `_call_impl` that calls the forward of a module with hooks: they may have changed the arguments."""
 
 _TORCH: Final = Path(torch.__file__).parent
 _KERNELS: Final = tuple(
-    f"{_TORCH / each}"
-    for each in ("_prims", "_prims_common", "_refs", "_decomp", "_library", "_ops.py", "_meta_registrations.py")
+    f"{_TORCH / name}"
+    for name in ("_prims", "_prims_common", "_refs", "_decomp", "_library", "_ops.py", "_meta_registrations.py")
 )
-_HANDERS_ON: Final = ("__torch_function__", "__torch_dispatch__")
+_DISPATCHERS: Final = ("__torch_function__", "__torch_dispatch__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,11 @@ class Stack:
 
     @classmethod
     def of(cls, path: Sequence[BaseException]) -> Stack:
-        """Return the frames that lead to the last exception of a path, those of the ones raised in its place above."""
+        """Return the frames that lead to the last exception of a path, and to those that were raised in its place."""
         entries = joined(map(entries_without_ours, path))
-        around = outward(entries[0].tb_frame.f_back if entries else None)  # still run: it was caught further in
-        outer = [Level(frame, frame.f_lasti) for frame in around][::-1]
-        levels = _without_kernels((*outer, *(Level(entry.tb_frame, entry.tb_lasti) for entry in entries)))
+        running = outward(entries[0].tb_frame.f_back if entries else None)  # the callers of the frame that caught it
+        outer_levels = [Level(frame, frame.f_lasti) for frame in running][::-1]
+        levels = _without_kernels((*outer_levels, *(Level(entry.tb_frame, entry.tb_lasti) for entry in entries)))
         if asked_for_an_array(path[-1]) is not None:
             levels = _without_helpers(levels)
         return cls(levels, frozenset(map(mark_of, path)))
@@ -82,28 +82,28 @@ class Stack:
         return sites.of_frames((level.frame, level.instruction) for level in self.levels)
 
     def scope(self, depth: int, trait: Callable[[Any], object]) -> Scope:
-        """Return a level's variables; of a comprehension's own frame those of the function around it too."""
+        """Return a level's variables; for the frame of a comprehension also those of the function around it."""
         frame = self.levels[depth].frame
-        outer = (each.frame for each in self.levels[:depth][::-1])
-        around = next((each for each in outer if frame.f_code in each.f_code.co_consts), None)
-        is_part = frame.f_code.co_name in comprehension_iteration.FRAMES and around is not None
-        inherited = around.f_locals if is_part and around is not None else {}
-        lost = self.turn(depth, trait)
-        own = Scope.of(frame)
-        return Scope({**inherited, **own.locals, **lost}, own.globals) if is_part or lost else own
+        outer = (level.frame for level in self.levels[:depth][::-1])
+        enclosing = next((caller for caller in outer if frame.f_code in caller.f_code.co_consts), None)
+        is_comprehension = frame.f_code.co_name in comprehension_iteration.FRAMES and enclosing is not None
+        inherited = enclosing.f_locals if is_comprehension and enclosing is not None else {}
+        of_turn = self.variables_of_turn(depth, trait)
+        scope = Scope.of(frame)
+        return Scope({**inherited, **scope.locals, **of_turn}, scope.globals) if is_comprehension or of_turn else scope
 
-    def turn(self, depth: int, trait: Callable[[Any], object]) -> dict[str, Any]:
-        """Return the variables of comprehensions that a level has lost, by the frame below.
+    def variables_of_turn(self, depth: int, trait: Callable[[Any], object]) -> dict[str, Any]:
+        """Return the variables that a level's comprehensions had in the turn that failed, which the error took along.
 
-        A tensor without sizes, which goes with those of any device, has no trait.
+        A tensor without dimensions goes with tensors of any device, so it has no trait.
         """
         if not comprehension_iteration.ERRORS_DROP_THEM:
             return {}
-        below = self.levels[depth + 1].frame if depth + 1 < len(self.levels) else None
+        inner = self.levels[depth + 1].frame if depth + 1 < len(self.levels) else None
         level = self.levels[depth]
-        at = parsing.node_of(level.frame.f_code, level.instruction)
+        place = parsing.node_of(level.frame.f_code, level.instruction)
         return comprehension_iteration.lost_variables(
-            level.frame, at, below, lambda each: trait(each) if is_tensor(each) and shape_of(each) else None
+            level.frame, place, inner, lambda value: trait(value) if is_tensor(value) and shape_of(value) else None
         )
 
     def forget_locals(self) -> None:
@@ -112,26 +112,26 @@ class Stack:
 
 
 def _without_kernels(levels: tuple[Level, ...]) -> tuple[Level, ...]:
-    """Cut off torch's ops and modes that are written in Python: their variables are the op's, not its caller's."""
+    """Cut off the inner frames of torch's ops and modes in Python: their variables are the op's, not the program's."""
     end = len(levels)
-    for at in reversed(range(len(levels))):
-        if levels[at].is_readable:
+    for index in reversed(range(len(levels))):
+        if levels[index].is_readable:
             break
-        code = levels[at].frame.f_code
-        if code.co_filename.startswith(_KERNELS) or code.co_name in _HANDERS_ON:
-            end = at
+        code = levels[index].frame.f_code
+        if code.co_filename.startswith(_KERNELS) or code.co_name in _DISPATCHERS:
+            end = index
     return levels[:end]
 
 
 def _without_helpers(levels: tuple[Level, ...]) -> tuple[Level, ...]:
-    """Cut off what runs below the line that gave numpy a tensor: its own lines, and those of torch that it calls."""
-    known = [at for at, level in enumerate(levels) if level.is_readable and knows_torch(level.frame)]
-    inner = range(known[-1] + 1, len(levels)) if known else range(0)
+    """Cut off the frames inside the line that gave numpy a tensor: numpy's, and those of torch that numpy calls."""
+    users = [at for at, level in enumerate(levels) if level.is_readable and knows_torch(level.frame)]
+    inner = range(users[-1] + 1, len(levels)) if users else range(0)
     helpers = (at for at in inner if levels[at].is_readable or levels[at].frame.f_code.co_name == "__array__")
     return levels[: next(helpers, len(levels))]
 
 
 def module_of_method(code: CodeType, variables: Mapping[str, Any]) -> Any:
-    """Return the module whose method a frame runs; None for no method, and for a constructor."""
-    first = variables.get(code.co_varnames[0]) if code.co_argcount and code.co_name != "__init__" else None
-    return first if is_module(first) else None
+    """Return the module whose method a frame runs; None for a constructor and for code that is no method."""
+    owner = variables.get(code.co_varnames[0]) if code.co_argcount and code.co_name != "__init__" else None
+    return owner if is_module(owner) else None

@@ -28,15 +28,15 @@ class WorkerText(NamedTuple):
 
 
 def read_worker_text(text: str) -> WorkerText | None:
-    """Return what the message of an error has of its original traceback; None for an error with frames of its own."""
+    """Return the innermost line of the traceback that an error's message quotes; None for a message without one."""
     if WRAPPED not in text:
         return None
-    caught = _CAUGHT.search(text)
+    match = _CAUGHT.search(text)
     lines = _LINE.findall(text.partition(WRAPPED)[2])
-    theirs = [(file, int(line)) for file, line in lines if sites.files[file] in (sites.USER, sites.LIBRARY)]
-    how = caught[1].rpartition(" ")[2] if caught is not None else "other"
+    places = [(file, int(line)) for file, line in lines if sites.files[file] in (sites.USER, sites.LIBRARY)]
+    how = match[1].rpartition(" ")[2] if match is not None else "other"
     note = sentence("explained.as-text", how=sentence(_HOW[how]))
-    file, line = theirs[-1] if theirs else ("", 0)
+    file, line = places[-1] if places else ("", 0)
     source = parsing.read(file)
     node = source.node_at(Span(line, -1, -1, -1))
     return WorkerText(site_of(node, source, sites.NOWHERE) if node is not NO_CODE else sites.NOWHERE, note)

@@ -55,14 +55,14 @@ Visit = Callable[[Any, str, int], Steps[None]]
 
 
 class Census:
-    """A walk over one device's storages."""
+    """A walk over one device's storages. Its steps stop at each object, so that a caller may go on later."""
 
     def __init__(self, alive: Alive, epochs: set[int]) -> None:
         self.epochs = epochs
         self.device = alive.device
-        self.bytes = {id(each[0]): each for each in alive.storages}
-        self.is_complete = 0 < alive.allocated <= sum(size for _, size in self.bytes.values())
-        self.found: dict[int, Holding] = {}
+        self.storages = {id(storage): (storage, size) for storage, size in alive.storages}
+        self.is_complete = 0 < alive.allocated <= sum(size for _, size in self.storages.values())
+        self.holdings: dict[int, Holding] = {}
         self.nodes: set[Any] = set()
         self.running: set[FrameType] = set()
         self.errors: set[int] = set()
@@ -73,33 +73,33 @@ class Census:
         """Note a tensor's holder, unless it has one."""
         storage = own_storage(tensor)
         key = id(storage)
-        if storage is None or key in self.found:
+        if storage is None or key in self.holdings:
             return
-        if key not in self.bytes:
+        if key not in self.storages:
             if self.is_complete or device_of(tensor) != self.device:
                 return
-            self.bytes[key] = (storage, storage.nbytes())
-        self.found[key] = self._owned(storage, kind, name, contained)
+            self.storages[key] = (storage, storage.nbytes())
+        self.holdings[key] = self._holding(storage, kind, name, contained)
 
-    def _owned(self, storage: Any, kind: str, name: str, contained: int) -> Holding:
-        stamp = getattr(storage, stamps.NAME, stamps.UNSTAMPED)
-        row = next(iter(stamp[1].values()), -1) if stamp[0] in self.epochs else -1
-        size = self.bytes[id(storage)][1]
-        return Holding(kind, name, size, SiteId(stamp[2]), TensorId(row), self.scope, contained)
+    def _holding(self, storage: Any, kind: str, name: str, contained: int) -> Holding:
+        epoch, tensors, site, _ = getattr(storage, stamps.NAME, stamps.UNSTAMPED)
+        tensor = next(iter(tensors.values()), -1) if epoch in self.epochs else -1
+        _, size = self.storages[id(storage)]
+        return Holding(kind, name, size, SiteId(site), TensorId(tensor), self.scope, contained)
 
-    def graph(self, tensor: Any, kind: str, name: str, contained: int = 1) -> Steps[None]:
+    def claim_graph(self, tensor: Any, kind: str, name: str, contained: int = 1) -> Steps[None]:
         """Claim what autograd keeps for the backward pass of a tensor."""
         first = _node_of(tensor)
         stack = [first] if first is not None and first not in self.nodes else []
         self.nodes.update(stack)
         while stack and len(self.nodes) < MOST_NODES:
             node = stack.pop()
-            for saved in _saved(node):
+            for saved in _saved_tensors(node):
                 self.claim(saved, kind, name, contained)
-            for below, _ in node.next_functions:
-                if below is not None and below not in self.nodes:
-                    self.nodes.add(below)
-                    stack.append(below)
+            for next_node, _ in node.next_functions:
+                if next_node is not None and next_node not in self.nodes:
+                    self.nodes.add(next_node)
+                    stack.append(next_node)
             yield
 
     def walk(self, roots: Iterable[Root], visit: Visit, leads: Callable[[Any], bool] = may_enter) -> Steps[None]:
@@ -115,36 +115,36 @@ class Census:
                 value, path, contained, self.scope = queue.popleft()
                 yield from visit(value, path, contained)
                 if not is_tensor(value) and not issubclass(type(value), BaseException) and leads(value):
-                    whose = _scope(value.__code__) if type(value) is FunctionType else None
+                    scope_inside = _scope(value.__code__) if type(value) is FunctionType else None
                     for text, inner in inside(value):
                         if id(inner) not in seen or is_tensor(inner):
                             seen.add(id(inner))
                             depth = (contained or 1) + (text == "")
-                            step = (path + text, depth, self.scope) if whose is None else (text, 0, whose)
+                            step = (path + text, depth, self.scope) if scope_inside is None else (text, 0, scope_inside)
                             queue.append((inner, *step))
                 yield
 
-    def part(self, value: Any, path: str, contained: int) -> Steps[None]:
+    def claim_model(self, value: Any, path: str, contained: int) -> Steps[None]:
         """Claim the parts of a model; an optimizer's come after those of all models."""
-        own = instance_dict(value)
-        if "param_groups" in own and "state" in own:
+        attributes = instance_dict(value)
+        if "param_groups" in attributes and "state" in attributes:
             self.optimizers.append(Root(path, value, self.scope))
-        elif "_parameters" in own and "_modules" in own:  # of one within another all is claimed already
+        elif "_parameters" in attributes and "_modules" in attributes:  # of one within another all is claimed already
             for _, tensor in registered(value):
-                self.parameter(tensor, path)
+                self.claim_parameter(tensor, path)
                 yield
 
-    def parameter(self, tensor: Any, path: str) -> None:
+    def claim_parameter(self, tensor: Any, path: str) -> None:
         kind = "parameter" if issubclass(type(tensor), torch.nn.Parameter) else "buffer"
         self.claim(tensor, kind, path)
-        self.gradient(tensor, path)
+        self.claim_gradient(tensor, path)
 
-    def gradient(self, tensor: Any, path: str) -> None:
+    def claim_gradient(self, tensor: Any, path: str) -> None:
         gradient = gradient_of(tensor) if is_leaf(tensor) else None
         if gradient is not None:
             self.claim(gradient, "gradient", path)
 
-    def parts_of_optimizers(self) -> Steps[None]:
+    def claim_optimizers(self) -> Steps[None]:
         """Claim the state of optimizers, and the parameters whose model is gone."""
         for root in self.optimizers:
             self.scope = root.scope
@@ -152,80 +152,80 @@ class Census:
                 self.claim(tensor, "optimizer-state", root.name)
                 yield
             for tensor in parameters_of(root.value):
-                self.parameter(tensor, root.name)
+                self.claim_parameter(tensor, root.name)
 
-    def kept(self, value: Any, path: str, contained: int) -> Steps[None]:
+    def claim_contained(self, value: Any, path: str, contained: int) -> Steps[None]:
         """Claim the tensors that containers, attributes and tracebacks hold, and the graphs that hang on these."""
         if is_tensor(value) and contained:
-            self.gradient(value, path)
-            yield from self.with_graph(value, "named", "graph", path, contained)
+            self.claim_gradient(value, path)
+            yield from self.claim_both(value, "named", "graph", path, contained)
         elif issubclass(type(value), BaseException):
-            yield from self.error(value, path)
+            yield from self.claim_error(value, path)
 
-    def with_graph(self, value: Any, kind: str, graph: str, path: str, contained: int = 1) -> Steps[None]:
+    def claim_both(self, value: Any, kind: str, kind_of_graph: str, path: str, contained: int = 1) -> Steps[None]:
         if is_tensor(value):
             self.claim(value, kind, path, contained)
-            yield from self.graph(value, graph, path, contained)
+            yield from self.claim_graph(value, kind_of_graph, path, contained)
 
-    def error(self, error: BaseException | None, name: str) -> Steps[None]:
-        """Claim what the frames of an exception keep that have ended."""
+    def claim_error(self, error: BaseException | None, name: str) -> Steps[None]:
+        """Claim what an exception keeps: the variables of frames that have ended."""
         while error is not None and id(error) not in self.errors:
             self.errors.add(id(error))
             for frame in (entry.tb_frame for entry in entries_of(error)):
-                # One that runs keeps its own, as a module, or a notebook, does.
+                # A frame that runs keeps its own variables, as a module, or a notebook, does.
                 if frame in self.running or frame.f_locals is frame.f_globals:
                     continue
-                local = [Root(name, value, self.scope) for value in list(frame.f_locals.values()) if may_lead(value)]
-                yield from self.walk(local, lambda value, *_: self.with_graph(value, "traceback", "traceback", name))
+                roots = [Root(name, value, self.scope) for value in list(frame.f_locals.values()) if may_lead(value)]
+                yield from self.walk(roots, lambda value, *_: self.claim_both(value, "traceback", "traceback", name))
                 forget_locals(frame)
             error = error.__cause__ or error.__context__
 
-    def asked(self, own: list[Root], notebook: list[Root], torchs: list[Root]) -> Steps[None]:
-        """Ask the user's variables, the notebook's history and what torch works on, in steps of an object each.
+    def walk_all(self, users: list[Root], history: list[Root], torchs: list[Root]) -> Steps[None]:
+        """Walk over the user's variables, the notebook's history and what torch works on, in steps of an object each.
 
         In history, and in what torch's own code works on (the `input` of a Sequential), only containers are entered.
         """
-        yield from self.walk(own, self.part)
-        yield from self.parts_of_optimizers()
-        yield from self.walk(notebook, lambda value, *_: self.with_graph(value, "history", "history", "Out"), _is_plain)
-        yield from self.walk(own, self.kept)
+        yield from self.walk(users, self.claim_model)
+        yield from self.claim_optimizers()
+        yield from self.walk(history, lambda value, *_: self.claim_both(value, "history", "history", "Out"), _has_items)
+        yield from self.walk(users, self.claim_contained)
         for name in ("last_exc", "last_value"):
             error = getattr(sys, name, None)
             if isinstance(error, BaseException):
-                yield from self.error(error, f"sys.{name}")
-        tensors = [root for root in own if is_tensor(root.value)]
+                yield from self.claim_error(error, f"sys.{name}")
+        tensors = [root for root in users if is_tensor(root.value)]
         for root in tensors:
             self.scope = root.scope
             self.claim(root.value, "named", root.name, contained=0)
-            self.gradient(root.value, root.name)
+            self.claim_gradient(root.value, root.name)
             yield
         for root in tensors:
             self.scope = root.scope
-            yield from self.graph(root.value, "activation", root.name, contained=0)
-        yield from self.walk(torchs, self.of_torch, _is_plain)
+            yield from self.claim_graph(root.value, "activation", root.name, contained=0)
+        yield from self.walk(torchs, self.claim_torchs_graphs, _has_items)
 
-    def of_torch(self, value: Any, path: str, contained: int) -> Steps[None]:
+    def claim_torchs_graphs(self, value: Any, path: str, contained: int) -> Steps[None]:
         if is_tensor(value):
-            yield from self.graph(value, "activation", "", contained=0)
+            yield from self.claim_graph(value, "activation", "", contained=0)
 
-    def nameless(self) -> Steps[None]:
+    def claim_nameless(self) -> Steps[None]:
         """Claim what no name leads to yet: a list that is being made, a sum in the middle of its rounds."""
         self.scope = NOBODY
-        unclaimed = self.bytes.keys() - self.found.keys()
-        ours = [each for each in tensors_alive() if id(own_storage(each)) in unclaimed]
-        listed = in_containers(ours)
-        for tensor in ours:
-            if id(tensor) in listed:
-                yield from self.kept(tensor, "", 2)
-        for tensor in ours:
-            yield from self.graph(tensor, "activation", "", contained=0)
+        unclaimed = self.storages.keys() - self.holdings.keys()
+        tensors = [tensor for tensor in tensors_alive() if id(own_storage(tensor)) in unclaimed]
+        contained_ids = in_containers(tensors)
+        for tensor in tensors:
+            if id(tensor) in contained_ids:
+                yield from self.claim_contained(tensor, "", 2)
+        for tensor in tensors:
+            yield from self.claim_graph(tensor, "activation", "", contained=0)
 
-    def rest(self) -> Iterator[Holding]:
+    def unclaimed(self) -> Iterator[Holding]:
         """Yield what nothing leads to: temporaries of the line that runs."""
         self.scope = NOBODY
-        for key, (storage, _) in self.bytes.items():
-            if key not in self.found:
-                yield self._owned(storage, "temporary", "", 0)
+        for key, (storage, _) in self.storages.items():
+            if key not in self.holdings:
+                yield self._holding(storage, "temporary", "", 0)
 
 
 def census(frames: list[FrameType], alive: Alive, epochs: set[int], at_once: bool = False) -> list[Holding]:
@@ -234,16 +234,16 @@ def census(frames: list[FrameType], alive: Alive, epochs: set[int], at_once: boo
     Args:
         frames: those that were there, innermost first.
         epochs: of the rows of the recording that asks.
-        at_once: what no name leads to is left to the temporaries, as to ask for it takes a look at all objects.
+        at_once: count what no name leads to as temporary: to find who holds it takes a look at all objects.
     """
     with no_collecting(), Quiet(), torch._C._DisableTorchDispatch():
-        found = Census(alive, epochs)
-        found.running.update(frames)
+        walk = Census(alive, epochs)
+        walk.running.update(frames)
         try:
-            deque(found.asked(*_roots(frames)), maxlen=0)
+            deque(walk.walk_all(*_roots(frames)), maxlen=0)
             if not at_once:
-                deque(found.nameless(), maxlen=0)
-            return [*found.found.values(), *found.rest()]
+                deque(walk.claim_nameless(), maxlen=0)
+            return [*walk.holdings.values(), *walk.unclaimed()]
         finally:
             for frame in frames:
                 forget_locals(frame)
@@ -254,7 +254,7 @@ def _roots(frames: list[FrameType]) -> tuple[list[Root], list[Root], list[Root]]
     users: list[Root] = []
     packages: list[Root] = []
     torchs: list[Root] = []
-    others: dict[int, list[Root]] = {}
+    by_file: dict[int, list[Root]] = {}  # by the id of its globals
     for frame in reversed(frames):
         code = frame.f_code
         scope = _scope(code)
@@ -263,35 +263,35 @@ def _roots(frames: list[FrameType]) -> tuple[list[Root], list[Root], list[Root]]
         {sites.USER: users, sites.LIBRARY: packages}.get(kind, torchs).extend(variables)
         if kind == sites.USER and frame.f_locals is not frame.f_globals:
             file, shared = (code.co_filename, "", 0), list(frame.f_globals.items())
-            others[id(frame.f_globals)] = [Root(*each, file) for each in shared if may_lead(each[1])]
-    known = [*users, *packages, *(root for each in others.values() for root in each)]
-    notebook = [root for root in known if root.name in HISTORY or root.name.replace("_", "", 1).isdigit()]
-    return [root for root in known if root.name[:1] != "_" and root.name != "Out"], notebook, torchs
+            by_file[id(frame.f_globals)] = [Root(name, value, file) for name, value in shared if may_lead(value)]
+    all_roots = [*users, *packages, *(root for roots in by_file.values() for root in roots)]
+    history = [root for root in all_roots if root.name in HISTORY or root.name.replace("_", "", 1).isdigit()]
+    return [root for root in all_roots if root.name[:1] != "_" and root.name != "Out"], history, torchs
 
 
 def _scope(code: CodeType) -> tuple[str, str, int]:
     return code.co_filename, code.co_qualname, code.co_firstlineno
 
 
-def _is_plain(value: Any) -> bool:
+def _has_items(value: Any) -> bool:
     return type(value) in (list, tuple, dict)
 
 
-def _saved(node: Any) -> Iterator[Any]:
+def _saved_tensors(node: Any) -> Iterator[Any]:
     """Yield the tensors that a node keeps, without unpacking any."""
     kind: Any = type(node)
-    for name in _fields(kind):
+    for name in _saved_fields(kind):
         try:
             raw = getattr(node, name)
         except RuntimeError:  # freed by a backward pass
             continue
-        for each in raw if isinstance(raw, list | tuple) else (raw,):
-            data = each.data if each is not None else None
+        for saved in raw if isinstance(raw, list | tuple) else (raw,):
+            data = saved.data if saved is not None else None
             for value in data if isinstance(data, list | tuple) else (data,):  # what a pack hook has made of it
                 if is_tensor(value):
                     yield value
 
 
 @cache
-def _fields(kind: Any) -> tuple[str, ...]:
+def _saved_fields(kind: Any) -> tuple[str, ...]:
     return tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))

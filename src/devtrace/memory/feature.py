@@ -13,7 +13,5 @@ FEATURE: Final[Feature] = {
     },
     "fact": {name: f"devtrace.memory.shortage:{name}" for name in ("Height", "Holding", "Shortage")},
     "inventory": {"memory": "devtrace.memory.inventory:listing_with_memory"},
-    "report part": {
-        "memory": "devtrace.memory.report:peaks",
-    },
+    "report part": {"memory": "devtrace.memory.report:peaks"},
 }

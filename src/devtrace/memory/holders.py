@@ -17,7 +17,7 @@ from devtrace.runtime.observers import Alive
 from devtrace.runtime.quiet import Quiet, device_of, own_storage
 from devtrace.source.object_walk import may_lead
 
-_AT_ONCE: Final = 16  # objects that are looked at in one step
+_OBJECTS_AT_ONCE: Final = 16  # that are looked at in one step
 _BLOCKS_AT_ONCE: Final = 1_000
 _END: Final = object()
 
@@ -50,25 +50,25 @@ class _Sums(Census):
 def holders_by_name(names: Mapping[str, Any]) -> Generator[None, None, dict[str, Holders]]:
     """Return the memory of each accelerator that has any."""
     devices = range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)
-    before = [alive for each in devices if (alive := of_device(torch.device("cuda", each))) is not None]
-    if not before:
+    in_use = [alive for index in devices if (alive := of_device(torch.device("cuda", index))) is not None]
+    if not in_use:
         return {}
     blocks: dict[int, int] = {}
-    for number, (storage, size) in enumerate(chain.from_iterable(alive.storages for alive in before)):
+    for count, (storage, size) in enumerate(chain.from_iterable(alive.storages for alive in in_use)):
         blocks[storage._cdata] = size
         del storage  # a program may let go of it meanwhile
-        if number % _BLOCKS_AT_ONCE == 0:
+        if count % _BLOCKS_AT_ONCE == 0:
             yield
     census = _Sums(blocks)
     roots = [Root(name, value, NOBODY) for name, value in list(names.items()) if may_lead(value)]
-    own = [root for root in roots if root.name not in HISTORY]
-    steps = census.asked(own, [root for root in roots if root.name in HISTORY], [])
+    users = [root for root in roots if root.name not in HISTORY]
+    steps = census.walk_all(users, [root for root in roots if root.name in HISTORY], [])
     while True:
         with Quiet(), torch._C._DisableTorchDispatch():
-            if any(next(steps, _END) is _END for _ in range(_AT_ONCE)):
+            if any(next(steps, _END) is _END for _ in range(_OBJECTS_AT_ONCE)):
                 break
         yield
-    return {str(alive.device): _holders(alive, census.sums.get(str(alive.device), Counter())) for alive in before}
+    return {str(alive.device): _holders(alive, census.sums.get(str(alive.device), Counter())) for alive in in_use}
 
 
 def _holders(alive: Alive, sums: Counter[tuple[str, str]]) -> Holders:

@@ -22,8 +22,8 @@ from devtrace.trace.ids import NO_CALL, NO_SITE, NO_TENSOR, CallId, OpId, SiteId
 _OF_GRAPHS: Final = ("graph", "activation")
 _COLLECTED: Final = ("graph", "named")
 _SEVERAL: Final = 2
-_WORTH: Final = 0.1
-_SMALL: Final = 100
+_WORTH: Final = 0.1  # of all memory
+_SMALL: Final = 100  # times smaller than the memory that it keeps
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Group:
 
     @cached_property
     def bytes(self) -> int:
-        return sum(each.bytes for each in self.holdings)
+        return sum(holding.bytes for holding in self.holdings)
 
     @property
     def scope(self) -> tuple[str, str, int]:
@@ -49,17 +49,17 @@ class Group:
 
     @property
     def is_contained(self) -> bool:
-        return any(each.contained for each in self.holdings)
+        return any(holding.contained for holding in self.holdings)
 
     def is_mostly(self, applies: Callable[[Holding], bool]) -> bool:
         """Return whether a condition is true for more than half of its bytes."""
-        return sum(each.bytes for each in self.holdings if applies(each)) > self.bytes / 2
+        return sum(holding.bytes for holding in self.holdings if applies(holding)) > self.bytes / 2
 
     def born(self) -> SiteId:
         """Return the site at which most of it was made, -1 where no site is known."""
         sizes: Counter[SiteId] = Counter()
-        for each in self.holdings:
-            sizes[each.site] += each.bytes
+        for holding in self.holdings:
+            sizes[holding.site] += holding.bytes
         del sizes[NO_SITE]
         return sizes.most_common(1)[0][0] if sizes else NO_SITE
 
@@ -74,23 +74,23 @@ class Memory:
 
     @cached_property
     def groups(self) -> list[Group]:
-        found: dict[tuple[str, str], Group] = {}
-        named: dict[tuple[str, str], Group] = {}
-        for each in self.shortage.holdings:
-            named.setdefault((each.kind, each.name), Group(each.kind, each.name)).holdings.append(each)
-        for group in named.values():
+        by_name: dict[tuple[str, str], Group] = {}
+        for holding in self.shortage.holdings:
+            by_name.setdefault((holding.kind, holding.name), Group(holding.kind, holding.name)).holdings.append(holding)
+        by_shown_name: dict[tuple[str, str], Group] = {}
+        for group in by_name.values():
             kind = self._kind(group)
-            whole = like(group.name) or (self.made[0] if self.made is not None and kind in _COLLECTED else "")
-            if kind == "named" and not whole:
+            name = for_all_layers(group.name) or (self.made[0] if self.made is not None and kind in _COLLECTED else "")
+            if kind == "named" and not name:
                 kind = "temporary"
-            for each in group.holdings:
-                shown = (self._module(each) or whole) if kind == "activation" else whole
-                found.setdefault((kind, shown), Group(kind, shown)).holdings.append(each)
-        return sorted(found.values(), key=lambda group: -group.bytes)
+            for holding in group.holdings:
+                key = kind, (self._module(holding) or name) if kind == "activation" else name
+                by_shown_name.setdefault(key, Group(*key)).holdings.append(holding)
+        return sorted(by_shown_name.values(), key=lambda group: -group.bytes)
 
     @cached_property
     def total(self) -> int:
-        return sum(each.bytes for each in self.shortage.holdings)
+        return sum(holding.bytes for holding in self.shortage.holdings)
 
     @property
     def worth(self) -> list[Group]:
@@ -98,7 +98,7 @@ class Memory:
         return [group for group in self.groups if group.bytes >= _WORTH * self.total]
 
     def has_graph(self, name: str) -> bool:
-        return any(each.kind in _OF_GRAPHS and each.name == name for each in self.shortage.holdings)
+        return any(holding.kind in _OF_GRAPHS and holding.name == name for holding in self.shortage.holdings)
 
     def keeper(self, group: Group) -> Keeper | None:
         """Return the line that keeps a group: `losses.append(loss)`."""
@@ -108,90 +108,91 @@ class Memory:
 
     def code(self, group: Group) -> tuple[Code, ast.stmt] | None:
         """Return the statement that made most of a group, else the one that keeps it."""
-        if (made := self.queries.source_node(group.born())) is not NOWHERE:
-            return made.code, made.statement
-        keeps = self.keeper(group)
-        return (keeps, keeps.statement) if keeps is not None else None
+        if (place := self.queries.source_node(group.born())) is not NOWHERE:
+            return place.code, place.statement
+        keeper = self.keeper(group)
+        return (keeper, keeper.statement) if keeper is not None else None
 
     def frame_of(self, code: Code, statement: ast.stmt) -> Frame | None:
         """Return the frame that runs the function of a statement."""
         source = code.source
         function = source.function(statement)
         frames = (frame for _, frame in self.queries.frames if frame.f_code.co_filename == source.file)
-        return next((each for each in frames if source.body_of(each.f_code) is function), None)
+        return next((frame for frame in frames if source.function_of_code(frame.f_code) is function), None)
 
     @cached_property
     def made(self) -> tuple[str, Keeper] | None:
-        """Return what a running line collects before that has a name."""
+        """Return the name for what a running line collects, `[model(x) for x in loader]`, and the line."""
         return being_made(self.queries)
 
     def _kind(self, group: Group) -> str:
-        """Tell a graph that outlives its step from what the step that runs keeps for its backward pass."""
+        """Return "graph" for a graph that outlives its step, "activation" for what the running step needs itself."""
         if group.kind not in _OF_GRAPHS:
             return group.kind
-        if any(0 <= self.queries.producer(each.tensor) < self._begun for each in group.holdings):
+        if any(0 <= self.queries.producer(holding.tensor) < self._step_begin for holding in group.holdings):
             return "graph"
         if self._turns(group) < _SEVERAL:
             return "activation"
-        found = self.keeper(group)
-        if found is None:
+        keeper = self.keeper(group)
+        if keeper is None:
             return "graph" if group.name and group.kind == "graph" else "activation"
-        return "graph" if found.adds and not found.runs_backward else "activation"
+        return "graph" if keeper.adds and not keeper.runs_backward else "activation"
 
     def _turns(self, group: Group) -> int:
-        """Return how many outermost calls of one module made a group; outside of any, how many storages one line."""
-        calls = [self.outermost(each) for each in group.holdings]
+        """Return in how many outermost calls of one module a group was made; outside of calls, storages of one line."""
+        calls = [self.outermost(holding) for holding in group.holdings]
         modules = [self.queries.trace.calls.number("module", call) for call in set(calls) - {NO_CALL}]
-        lines = [each.site for each, call in zip(group.holdings, calls, strict=True) if call < 0]
+        lines = [holding.site for holding, call in zip(group.holdings, calls, strict=True) if call < 0]
         return max([*Counter(modules).values(), *Counter(lines).values()], default=0)
 
     def rounds(self, group: Group) -> int:
         """Return in how many rounds a group was made: calls of one module, else storages, or turns, of one line."""
         if group.kind == "parameter" or (group.kind == "named" and not self.is_of_modules(group)):
             lines = self.queries.trace.sites.ints("line")[self.queries.op_users]
-            turns = np.cumsum(np.diff(lines, prepend=lines[:1]) != 0)
-            producers = (self.queries.producer(each.tensor) for each in group.holdings)
-            return len({int(turns[op]) for op in producers if op >= 0})
+            turn_of_op = np.cumsum(np.diff(lines, prepend=lines[:1]) != 0)  # a turn ends where another line runs
+            producers = (self.queries.producer(holding.tensor) for holding in group.holdings)
+            return len({int(turn_of_op[op]) for op in producers if op >= 0})
         return self._turns(group)
 
     def is_of_modules(self, group: Group) -> bool:
-        """Return whether calls of modules made most of a group, or what they gave."""
-        return group.is_mostly(lambda each: self.outermost(each) >= 0)
+        """Return whether most of a group was made in calls of modules."""
+        return group.is_mostly(lambda holding: self.outermost(holding) >= 0)
 
     def is_of_reduced(self, group: Group) -> bool:
         """Return whether a group has few numbers in memory of many: `mse_loss` reduces in place, and keeps it."""
-        rows = map(self._base, group.holdings)
-        size = sum(self.queries.trace.tensors.number("bytes", row) for row in rows if row >= 0)
+        tensors = map(self._base, group.holdings)
+        size = sum(self.queries.trace.tensors.number("bytes", tensor) for tensor in tensors if tensor >= 0)
         return 0 < size < group.bytes / _SMALL
 
     def is_from_the_host(self, group: Group) -> bool:
         """Return whether most of a group was copied from the CPU."""
-        return group.is_mostly(lambda each: any(self.queries.device(row) == HOST for row in self._sources(each)))
+        return group.is_mostly(lambda holding: HOST in map(self.queries.device, self._sources(holding)))
 
     def is_deep_copied(self, group: Group) -> bool:
         """Return whether the line that made most of a group copies deeply: `copy.deepcopy(model)`."""
         return "deepcopy" in called_names(self.queries.source_node(group.born()).statement)
 
-    def is_of_states(self, group: Group, keeps: Keeper) -> bool:
+    def is_of_states(self, group: Group, keeper: Keeper) -> bool:
         """Return whether most of a group was made of parts of models, or of gradients, and nothing was computed of it.
 
         Python copies storages in a deep copy, of which no op knows the parameter. Gradients may be read after the loop.
         """
         queries = self.queries
         inputs = queries.trace.ops.lists("inputs")
-        takes = queries.is_kind("compute")[inputs.rows]
-        taken = set(queries.bases[inputs.flat[takes]].tolist())
-        made = np.flatnonzero(queries.op_users == group.born())
-        last = made[-1] if len(made) else len(queries.trace.ops)
-        in_rounds = set(queries.bases[inputs.flat[takes & (inputs.rows < last)]].tolist())
-        is_deep, backward = self.is_deep_copied(group) and keeps.is_unread, queries.is_phase("backward")
+        is_computing = queries.is_kind("compute")[inputs.rows]
+        used = set(queries.bases[inputs.flat[is_computing]].tolist())
+        ops_of_line = np.flatnonzero(queries.op_users == group.born())
+        last = ops_of_line[-1] if len(ops_of_line) else len(queries.trace.ops)
+        used_in_rounds = set(queries.bases[inputs.flat[is_computing & (inputs.rows < last)]].tolist())
+        is_deep, is_backward = self.is_deep_copied(group) and keeper.is_unread, queries.is_phase("backward")
 
-        def is_state(each: Holding) -> bool:
-            row, given = self._base(each), [queries.base(source) for source in self._sources(each)]
-            is_of_parts = is_deep or (bool(given) and all(map(queries.is_of_a_module, given)))
-            makers = map(queries.producer, given)
-            is_of_gradients = bool(given) and all(op >= 0 and backward[op] for op in makers)
-            return row >= 0 and ((is_of_parts and row not in taken) or (is_of_gradients and row not in in_rounds))
+        def is_state(holding: Holding) -> bool:
+            tensor, sources = self._base(holding), [queries.base(source) for source in self._sources(holding)]
+            is_of_parts = is_deep or (bool(sources) and all(map(queries.is_of_a_module, sources)))
+            makers = map(queries.producer, sources)
+            is_of_gradients = bool(sources) and all(op >= 0 and is_backward[op] for op in makers)
+            is_unused = (is_of_parts and tensor not in used) or (is_of_gradients and tensor not in used_in_rounds)
+            return tensor >= 0 and is_unused
 
         return group.is_mostly(is_state)
 
@@ -199,9 +200,9 @@ class Memory:
         return self.queries.base(holding.tensor) if holding.tensor >= 0 else NO_TENSOR
 
     def _sources(self, holding: Holding) -> list[TensorId]:
-        """Return what a tensor was made from."""
-        row = self._base(holding)
-        return self.queries.made_from(row) if row >= 0 else []
+        """Return the tensors from which a storage's tensor was made."""
+        tensor = self._base(holding)
+        return self.queries.made_from(tensor) if tensor >= 0 else []
 
     def outermost(self, holding: Holding) -> CallId:
         """Return the outermost call of a module that made a storage, -1 where none did."""
@@ -209,21 +210,21 @@ class Memory:
         return CallId(int(self.queries.outermost_calls[op])) if op >= 0 else NO_CALL
 
     def _module(self, holding: Holding) -> str:
-        """Return the variable, or the attribute of `self`, that a storage's module was called by."""
+        """Return `net`, or `self.net`, for a storage that a call of `net.layers.0` made."""
         call = self.outermost(holding)
-        named = re.match(r"(?:self\.)?[^.]*", str(self.queries.trace.calls[call].module.path)) if call >= 0 else None
-        return named[0] if named is not None else ""
+        match = re.match(r"(?:self\.)?[^.]*", str(self.queries.trace.calls[call].module.path)) if call >= 0 else None
+        return match[0] if match is not None else ""
 
     @cached_property
-    def _begun(self) -> int:
+    def _step_begin(self) -> int:
         """Return the first op after the last backward pass, or optimizer's step, that has ended."""
         queries = self.queries
-        is_later = (queries.is_phase("backward") | queries.is_phase("optimizer"))[: self.failed + 1]
-        others = np.flatnonzero(~is_later)  # the last of them is before the pass that runs
-        ended = np.flatnonzero(is_later[: others[-1]]) if len(others) else others
+        is_in_pass = (queries.is_phase("backward") | queries.is_phase("optimizer"))[: self.failed + 1]
+        others = np.flatnonzero(~is_in_pass)  # the last of them is before the pass that runs
+        ended = np.flatnonzero(is_in_pass[: others[-1]]) if len(others) else others
         return int(ended[-1]) + 1 if len(ended) else 0
 
 
-def like(name: str) -> str:
+def for_all_layers(name: str) -> str:
     """Return a name for all layers: `net.layers.*.keys` of `net.layers.0.keys`."""
     return ".".join("*" if part.isdigit() else part for part in name.split("."))

@@ -25,26 +25,26 @@ def listing_with_memory(names: Mapping[str, Any], *, simulated: bool = False) ->
         from devtrace.memory.holders import holders_by_name
 
         with suppress(Exception):  # a walk over objects of any kind: without it the names are listed all the same
-            _add(inventory, (yield from holders_by_name(names)), simulated)
+            _add_memory(inventory, (yield from holders_by_name(names)), simulated)
     return inventory
 
 
-def _add(inventory: Row, memory: Mapping[str, Holders], simulated: bool) -> None:
+def _add_memory(inventory: Row, by_device: Mapping[str, Holders], simulated: bool) -> None:
     rows = {row["device"]: row for row in inventory["devices"]}
-    for device, found in memory.items():
+    for device, memory in by_device.items():
         nothing = {"simulated": simulated, "device": device, "tensors": 0, "parameters": 0, "bytes": 0}
-        if device in rows or found.alive.allocated:
-            rows[device] = {**rows.get(device, nothing), "memory": _memory_row(found)}
+        if device in rows or memory.alive.allocated:
+            rows[device] = {**rows.get(device, nothing), "memory": _memory_row(memory)}
     inventory["devices"] = list(rows.values())
 
 
-def _memory_row(found: Holders) -> Row:
-    alive = found.alive
-    holders = [{"what": _what(*who), "bytes": size} for who, size in found.largest[:MOST_HOLDERS]]
+def _memory_row(memory: Holders) -> Row:
+    alive = memory.alive
+    holders = [{"what": _words_for(*holder), "bytes": size} for holder, size in memory.largest[:MOST_HOLDERS]]
     return {"used": alive.allocated, "highest": alive.highest, "limit": alive.limit, "holders": holders}
 
 
-def _what(kind: str, name: str) -> str:
+def _words_for(kind: str, name: str) -> str:
     if kind == "temporary":
         return sentence("devices.unnamed")
     from devtrace.memory.rules.out_of_memory import what

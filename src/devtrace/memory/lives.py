@@ -1,4 +1,4 @@
-"""How long each block of a simulated device's memory lives, from what the device logged; which tensor has it."""
+"""How long each block of a simulated device's memory lives, by the device's log, and which tensor the block is for."""
 
 import threading
 from itertools import pairwise
@@ -18,7 +18,7 @@ MOST_EVENTS: Final = 1 << 19
 _STRETCHES: Final = 256
 _ROUND: Final = 512
 _UNSPLIT: Final = 1 << 20
-"""A block that is larger than this may be so much larger than its tensor: torch leaves the rest with it."""
+"""A block above this size may have so many bytes more than its tensor: torch splits off no smaller rest."""
 
 
 class Log:
@@ -51,11 +51,11 @@ class Log:
 
 
 def paired(events: Array) -> tuple[Array, Array]:
-    """Return which events begin a block, and which one ends each: the next of its owner, ENDLESS for none."""
-    order = np.argsort(events[:, 1], kind="stable")
+    """Return which events begin a block, and for each the event that ends it: its owner's next one, else ENDLESS."""
+    by_owner = np.argsort(events[:, 1], kind="stable")
     ends = np.full(len(events), ENDLESS)
-    follows = events[order[1:], 1] == events[order[:-1], 1]
-    ends[order[:-1][follows]] = order[1:][follows]
+    has_next = events[by_owner[1:], 1] == events[by_owner[:-1], 1]
+    ends[by_owner[:-1][has_next]] = by_owner[1:][has_next]
     begins = np.flatnonzero(events[:, 2] > GIVEN_BACK)
     return begins, ends[begins]
 
@@ -63,27 +63,28 @@ def paired(events: Array) -> tuple[Array, Array]:
 def thinned(events: Array) -> Array:
     """Return the events of those blocks that are there at the height of a stretch of the log, or at its end."""
     begins, ends = paired(events)
-    marks = np.unique(np.concatenate([_heights(events, begins, ends, device) for device in np.unique(events[:, 3])]))
-    kept = (np.searchsorted(marks, ends) > np.searchsorted(marks, begins)) | (ends == ENDLESS)
-    ended = kept & (ends < ENDLESS)
-    given_back = events[ends[ended]]
-    given_back[:, 1:] = events[begins[ended], 1:]
+    heights = np.unique(np.concatenate([_heights(events, begins, ends, device) for device in np.unique(events[:, 3])]))
+    is_kept = (np.searchsorted(heights, ends) > np.searchsorted(heights, begins)) | (ends == ENDLESS)
+    has_ended = is_kept & (ends < ENDLESS)
+    given_back = events[ends[has_ended]]
+    given_back[:, 1:] = events[begins[has_ended], 1:]
     given_back[:, 2] = GIVEN_BACK
-    order = np.argsort(np.concatenate([2 * begins[kept] + 1, 2 * ends[ended]]), kind="stable")
-    thin: Array = np.concatenate([events[begins[kept]], given_back])[order]
+    # Where one event ends a block and begins the next of its owner, the end comes first.
+    order = np.argsort(np.concatenate([2 * begins[is_kept] + 1, 2 * ends[has_ended]]), kind="stable")
+    thin: Array = np.concatenate([events[begins[is_kept]], given_back])[order]
     return thin
 
 
 def _heights(events: Array, begins: Array, ends: Array, device: int) -> Array:
-    """Return for each stretch the event at which a device has most."""
+    """Return for each stretch of the log the event at which a device has most memory in use."""
     change = np.zeros(len(events), dtype=np.int64)
-    mine = events[begins, 3] == device
-    change[begins[mine]] = events[begins[mine], 2]
-    ended = mine & (ends < ENDLESS)
-    np.subtract.at(change, ends[ended], events[begins[ended], 2])
-    level = np.cumsum(change)
+    is_of_device = events[begins, 3] == device
+    change[begins[is_of_device]] = events[begins[is_of_device], 2]
+    has_ended = is_of_device & (ends < ENDLESS)
+    np.subtract.at(change, ends[has_ended], events[begins[has_ended], 2])
+    in_use = np.cumsum(change)
     edges = np.linspace(0, len(events), _STRETCHES + 1).astype(np.int64)
-    return np.array([first + int(level[first:last].argmax()) for first, last in pairwise(edges)])
+    return np.array([begin + int(in_use[begin:end].argmax()) for begin, end in pairwise(edges)])
 
 
 def lives_in(trace: TraceData, events: Array, origin: int) -> Lives:
@@ -91,39 +92,41 @@ def lives_in(trace: TraceData, events: Array, origin: int) -> Lives:
     begins, ends = paired(events)
     moments = events[:, 0] - origin
     ops = np.searchsorted(trace.ops.ints("start"), moments, side="right") - 1
-    names = {str(name): row for row, name in enumerate(trace.devices)}
-    device = np.array([names.get(f"cuda:{index}", -1) for index in range(int(events[:, 3].max(initial=0)) + 1)])
-    own = Lives(
+    ids = {str(device): id for id, device in enumerate(trace.devices)}
+    devices = np.array([ids.get(f"cuda:{index}", -1) for index in range(int(events[:, 3].max(initial=0)) + 1)])
+    lives = Lives(
         begin=begins,
         end=ends,
         begin_op=ops[begins],
         end_op=np.where(ends < ENDLESS, ops[np.minimum(ends, len(events) - 1)], len(trace.ops)),
         bytes=events[begins, 2],
-        device=device[events[begins, 3]],
+        device=devices[events[begins, 3]],
         tensor=np.full(len(begins), -1),
     )
-    return own._replace(tensor=_tensors(trace, own))
+    return lives._replace(tensor=_tensors_of_blocks(trace, lives))
 
 
-def _tensors(trace: TraceData, lives: Lives) -> Array:
-    """Return the row of the tensor that each block is for: one that its op made, of the size of the block."""
-    tensors = trace.tensors
-    own = np.flatnonzero((storage_owners(trace) == np.arange(len(tensors))) & (tensors.ints("bytes") > 0))
-    rounded = -(-tensors.ints("bytes")[own].astype(np.int64) // _ROUND) * _ROUND
-    made = _groups(trace, tensors.ints("producer")[own], tensors.ints("device")[own])
-    taken = _groups(trace, lives.begin_op, lives.device)
-    rows, blocks = np.lexsort((-rounded, made)), np.lexsort((-lives.bytes, taken))
-    found = np.full(len(taken), -1)
-    groups, sizes, tensors_there = made[rows].tolist(), rounded[rows].tolist(), own[rows].tolist()
-    at, end = 0, len(groups)
-    for block, group, size in zip(blocks.tolist(), taken[blocks].tolist(), lives.bytes[blocks].tolist(), strict=True):
-        while at < end and (groups[at] < group or (groups[at] == group and sizes[at] > size)):
-            at += 1
-        if at < end and groups[at] == group and size - sizes[at] <= (_UNSPLIT if size > _UNSPLIT else 0):
-            found[block] = tensors_there[at]
-            at += 1
-    return found
+def _tensors_of_blocks(trace: TraceData, lives: Lives) -> Array:
+    """Return the tensor that each block is for: one that the same op made on the device, of the size of the block."""
+    table = trace.tensors
+    owners = np.flatnonzero((storage_owners(trace) == np.arange(len(table))) & (table.ints("bytes") > 0))
+    rounded = -(-table.ints("bytes")[owners].astype(np.int64) // _ROUND) * _ROUND
+    keys_of_owners = _keys_of_op_and_device(trace, table.ints("producer")[owners], table.ints("device")[owners])
+    keys_of_blocks = _keys_of_op_and_device(trace, lives.begin_op, lives.device)
+    # Both are sorted by op and device, then by size, the largest first, and gone through together.
+    order, blocks = np.lexsort((-rounded, keys_of_owners)), np.lexsort((-lives.bytes, keys_of_blocks))
+    tensor_of_block = np.full(len(blocks), -1)
+    keys, sizes, tensors = keys_of_owners[order].tolist(), rounded[order].tolist(), owners[order].tolist()
+    sorted_blocks = zip(blocks.tolist(), keys_of_blocks[blocks].tolist(), lives.bytes[blocks].tolist(), strict=True)
+    index, end = 0, len(keys)
+    for block, key, size in sorted_blocks:
+        while index < end and (keys[index] < key or (keys[index] == key and sizes[index] > size)):
+            index += 1
+        if index < end and keys[index] == key and size - sizes[index] <= (_UNSPLIT if size > _UNSPLIT else 0):
+            tensor_of_block[block] = tensors[index]
+            index += 1
+    return tensor_of_block
 
 
-def _groups(trace: TraceData, ops: Array, devices: Array) -> Array:
+def _keys_of_op_and_device(trace: TraceData, ops: Array, devices: Array) -> Array:
     return np.maximum(ops, -1).astype(np.int64) * (len(trace.devices) + 1) + devices

@@ -12,11 +12,11 @@ NOBODY: Final = ("", "", 0)
 
 
 class Holding(NamedTuple):
-    """A storage: how it is held and by whose name, the row of the site of its birth, of its tensor; -1 for none.
+    """A storage: how it is held, the name that leads to it, and the rows of its site of birth and its tensor, or -1.
 
-    Until a recording has ended these rows are the recording's own.
-    `scope` is the code of which `name` is a variable: file, function and first line. `contained`: by 0 a
-    variable itself, 1 an attribute, 2 an item of either, 3 an item of an item.
+    Until a recording has ended these rows are the recording's own. `scope` is the code that has the variable: file,
+    function and first line. `contained`: held by 0 a variable itself, 1 an attribute, 2 an item of either, 3 an item
+    of an item.
     """
 
     kind: str
@@ -30,7 +30,7 @@ class Holding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """An allocation of `asked` bytes, for which a `block` was asked, that ended the program; 0: nobody knows it."""
+    """A failed allocation of `asked` bytes, for which torch asked for a `block` of bytes; 0: nobody knows them."""
 
     device: str
     asked: int
@@ -45,7 +45,7 @@ class Shortage:
 class Height:
     """Memory of a device when, at the op `op`, there was more than ever before; nothing failed.
 
-    `counts`: the storages of each name, by its scope, at each height before, the first first. `asked`: it is reported.
+    `counts`: how many storages each name had at each height before, the first first. `asked`: the user asked for it.
     """
 
     op: OpId

@@ -25,52 +25,53 @@ def inside(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield what an object leads to, with the text of the step: `losses`, not `losses[17]`, holds what a list has."""
     kind = type(value)
     if issubclass(kind, type):
-        own = list(class_dict(value).items())
-        data = ((name, each) for name, each in own if is_tensor(each) or type(each) in (list, dict, deque, *_SETS))
-        yield from ((f".{name}", each) for name, each in data)
+        for name, attribute in list(class_dict(value).items()):
+            if is_tensor(attribute) or type(attribute) in (list, dict, deque, *_SETS):
+                yield f".{name}", attribute
     elif kind is _CACHED:
-        yield from (("", each) for each in gc.get_referents(value) if may_lead(each))
+        yield from (("", result) for result in gc.get_referents(value) if may_lead(result))
     elif kind in _SETS:
-        yield from (("", each) for each in list(value) if may_lead(each))
+        yield from (("", item) for item in list(value) if may_lead(item))
     elif class_dict(kind).get("__module__") in _QUEUES and not issubclass(kind, (dict, deque)):
-        for each in list(instance_dict(value).values()) or gc.get_referents(value):  # by no name of the user's
-            if id(type(each)) in _CONTAINERS:
-                yield from inside(each)
-            elif is_tensor(each):
-                yield "", each
+        for inner in list(instance_dict(value).values()) or gc.get_referents(value):  # by no name of the user's
+            if id(type(inner)) in _CONTAINERS:
+                yield from inside(inner)
+            elif is_tensor(inner):
+                yield "", inner
     else:
         if issubclass(kind, dict):  # by whatever keys
-            yield from (("", each) for each in list(dict.values(value)) if may_lead(each))
-        is_plain = kind is MethodType or issubclass(kind, tuple)  # a named tuple's fields are its items
+            yield from (("", item) for item in list(dict.values(value)) if may_lead(item))
+        has_no_names = kind is MethodType or issubclass(kind, tuple)  # a named tuple's fields are its items
         for reference in members(value):
             if reference.kind == "closure":
                 yield reference.key, reference.value
             elif reference.kind not in ("item", "state") or not issubclass(kind, dict):
-                yield "" if is_plain or reference.kind == "item" else reference.text, reference.value
+                yield "" if has_no_names or reference.kind == "item" else reference.text, reference.value
 
 
 def in_containers(values: list[Any]) -> set[int]:
-    """Return the ids of those values that another container than `values` has for an item.
+    """Return the ids of those values that are an item of some container other than `values`.
 
     `gc.get_referrers` compares each reference of the process with each value, which takes minutes for some thousands.
     """
-    wanted = set(map(id, values))
-    found: set[int] = set()
-    alive = gc.get_objects() if values else []
-    for each in compress(alive, map(_CONTAINERS.__contains__, map(id, map(type, alive)))):
-        items = each.values() if type(each) is dict else each
-        if items and each is not values and not wanted.isdisjoint(map(id, items)):
-            found.update(wanted.intersection(map(id, items)))
-    return found
+    wanted_ids = set(map(id, values))
+    contained_ids: set[int] = set()
+    objects = gc.get_objects() if values else []
+    for container in compress(objects, map(_CONTAINERS.__contains__, map(id, map(type, objects)))):
+        items = container.values() if type(container) is dict else container
+        if items and container is not values and not wanted_ids.isdisjoint(map(id, items)):
+            contained_ids.update(wanted_ids.intersection(map(id, items)))
+    return contained_ids
 
 
 def may_enter(value: Any) -> bool:
     kind = type(value)
-    is_plain = kind in (FunctionType, MethodType, SimpleNamespace, _CACHED)
-    if is_plain or issubclass(kind, (dict, list, tuple, deque, *_SETS)):
+    is_of_python = kind in (FunctionType, MethodType, SimpleNamespace, _CACHED)
+    if is_of_python or issubclass(kind, (dict, list, tuple, deque, *_SETS)):
         return True
-    of = [class_dict(each).get("__module__") for each in classes_of(value if issubclass(kind, type) else kind)]
-    return any(type(each) is str and each != "builtins" and (each in _HOLDERS or _knows_torch(each)) for each in of)
+    classes = classes_of(value if issubclass(kind, type) else kind)
+    names = [name for each in classes if type(name := class_dict(each).get("__module__")) is str]
+    return any(name != "builtins" and (name in _HOLDERS or _knows_torch(name)) for name in names)
 
 
 @cache

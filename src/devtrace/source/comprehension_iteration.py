@@ -38,86 +38,87 @@ def lost_variables(
     below: FrameType | Frame | None,
     trait_of: Callable[[Any], object],
 ) -> dict[str, Any]:
-    """Return the variables of a frame's comprehensions in the failing iteration.
+    """Return the variables that a frame's comprehensions had in the turn that failed; empty if that is not certain.
 
     A value without a trait, by `trait_of`, fits any other.
     """
     source, node = at
-    lost = _lost(source, node, frame.f_code.co_name)
-    if not lost:
+    parts = _parts_around(source, node, frame.f_code.co_name)
+    if not parts:
         return {}
     scope = Scope.of(frame)
-    found = list(islice(turns(lost, scope), MOST_TURNS))
-    given = {id(each) for each in below.f_locals.values() if may_lead(each)} if below is not None else set()
-    found = [turn for turn in found if any(id(each) in given for each in turn.values())] or found
-    for turn in found:
-        values = (evaluate(each, scope.having(turn)) for each in ast.walk(node))
-        if len({trait_of(each) for each in values if each is not MISSING and may_lead(each)} - {None, ""}) > 1:
+    possible = list(islice(turns(parts, scope), MOST_TURNS))
+    values_below = {id(value) for value in below.f_locals.values() if may_lead(value)} if below is not None else set()
+    possible = [turn for turn in possible if any(id(value) in values_below for value in turn.values())] or possible
+    for turn in possible:
+        values = (evaluate(part, scope.having(turn)) for part in ast.walk(node))
+        if len({trait_of(value) for value in values if value is not MISSING and may_lead(value)} - {None, ""}) > 1:
             return turn
-    return found[0] if len(found) == 1 else {}
+    return possible[0] if len(possible) == 1 else {}
 
 
-def _lost(source: Source, node: ast.AST, frame: str) -> list[ast.comprehension]:
-    """Return the parts of the comprehensions around a node that are bound there, in its frame: the outermost first."""
-    found: list[ast.comprehension] = []
-    inner, within = node, node
+def _parts_around(source: Source, node: ast.AST, frame: str) -> list[ast.comprehension]:
+    """Return the `for ... in ...` parts around a node whose variables were in its frame, the outermost first."""
+    lost: list[ast.comprehension] = []
+    child, grandchild = node, node
     for outer in source.ancestors(node):
         if isinstance(outer, FunctionNode):
             break
         if isinstance(outer, COMPREHENSIONS) and outer is not node:
             parts = outer.generators
-            at = next((number for number, part in enumerate(parts) if part is inner), len(parts))
-            is_iterated = at < len(parts) and within is parts[at].iter
-            if type(outer) is FRAMES.get(frame) and not (is_iterated and at == 0):
-                break
-            found = [*parts[: at + (not is_iterated)], *found]
-        inner, within = outer, inner
-    return found
+            index = next((place for place, part in enumerate(parts) if part is child), len(parts))
+            is_iterated = index < len(parts) and grandchild is parts[index].iter
+            if type(outer) is FRAMES.get(frame) and not (is_iterated and index == 0):
+                break  # it has a frame of its own
+            lost = [*parts[: index + (not is_iterated)], *lost]
+        child, grandchild = outer, child
+    return lost
 
 
 def turns(parts: Sequence[ast.comprehension | ast.For], scope: Scope) -> Iterator[dict[str, Any]]:
-    """Yield the variables of comprehensions, or loops, in each iteration, as far as look-ups tell."""
+    """Yield the variables of comprehensions, or loops, turn by turn, as far as look-ups tell."""
     if not parts:
         yield {}
         return
     target, iterated = parts[0].target, parts[0].iter
-    names = {name: where for name in assigned_names(target) if (where := position_in(target, name)) is not None}
-    columns = [list(_items(*unpacked(iterated, where), scope)) for where in names.values()]
-    if not any(columns):  # what it goes through cannot be known
+    names = {name: position for name in assigned_names(target) if (position := position_in(target, name)) is not None}
+    columns = [list(_values_at(*unpacked(iterated, position), scope)) for position in names.values()]
+    if not any(columns):  # the iterable is unknown or empty
         yield from turns(parts[1:], scope)
     for values in zip_longest(*columns, fillvalue=MISSING):
         bound = {name: value for name, value in zip(names, values, strict=True) if value is not MISSING}
         yield from ({**bound, **more} for more in turns(parts[1:], scope.having(bound)))
 
 
-def _items(iterated: ast.expr, position: Position, scope: Scope) -> Iterator[Any]:
-    """Yield the values of a target's part, iteration by iteration."""
-    for each in contents(_gone_through(iterated, scope)):
+def _values_at(iterated: ast.expr, position: Position, scope: Scope) -> Iterator[Any]:
+    """Yield the values of the part of a target at a position, turn by turn."""
+    for value in contents(_iterated_object(iterated, scope)):
         for index in position:
-            each = each[index] if type(each) in (tuple, list) and index < len(each) else MISSING
-        yield each
+            value = value[index] if type(value) in (tuple, list) and index < len(value) else MISSING
+        yield value
 
 
-def _gone_through(iterated: ast.expr, scope: Scope) -> Any:
+def _iterated_object(iterated: ast.expr, scope: Scope) -> Any:
+    """Return what a loop goes through: `x` itself for `sorted(x)`, the items of `d` for `d.items()`; else MISSING."""
     owner, name = owner_of(iterated), called_name(iterated)
-    given = getattr(iterated, "args", [])
+    arguments = getattr(iterated, "args", [])
     if not name:
         return evaluate(iterated, scope)
-    if owner is None and name in _SAME_ITEMS and given:
-        return _gone_through(given[0], scope)
+    if owner is None and name in _SAME_ITEMS and arguments:
+        return _iterated_object(arguments[0], scope)
     view = _VIEWS.get(name)
     whole = evaluate(owner, scope) if owner is not None and view is not None else MISSING
-    return list(view(_parts(whole))) if view is not None else MISSING
+    return list(view(_table_of(whole))) if view is not None else MISSING
 
 
 def contents(owner: Any) -> Iterator[Any]:
     """Yield the elements of a live list or dictionary, or of a container of modules or parameters."""
     has_keys = any(full_name_of(kind)[1].endswith(("dict", "Dict")) for kind in classes_of(type(owner)))
-    yield from owner if type(owner) in (list, tuple) else _parts(owner) if has_keys else _parts(owner).values()
+    yield from owner if type(owner) in (list, tuple) else _table_of(owner) if has_keys else _table_of(owner).values()
 
 
-def _parts(owner: Any) -> dict[Any, Any]:
-    """Return what a dictionary, or a container of modules or parameters, holds by key."""
+def _table_of(owner: Any) -> dict[Any, Any]:
+    """Return the entries of a dictionary, or of a container of modules or parameters."""
     tables: Any = (instance_dict(owner).get(name) for name in ("_modules", "_parameters"))
-    found = owner if type(owner) is dict else next(filter(None, tables), {})
-    return {key: each for key, each in found.items() if each is not None or found is owner}
+    entries = owner if type(owner) is dict else next(filter(None, tables), {})
+    return {key: value for key, value in entries.items() if value is not None or entries is owner}

@@ -62,12 +62,12 @@ class Target(NamedTuple):
 def targets(statement: ast.stmt) -> Iterator[Target]:
     """Yield the targets of a statement; `x += 1` and definitions have none."""
     match statement:
-        case ast.Assign(targets=given, value=value):
-            yield from (Target(each, value) for each in given)
+        case ast.Assign(targets=nodes, value=value):
+            yield from (Target(node, value) for node in nodes)
         case ast.AnnAssign(target=target, value=ast.expr() as value):
             yield Target(target, value)
         case ast.With(items=items) | ast.AsyncWith(items=items):
-            yield from (Target(each.optional_vars, each.context_expr) for each in items if each.optional_vars)
+            yield from (Target(item.optional_vars, item.context_expr) for item in items if item.optional_vars)
         case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
             yield Target(target, value, loops=True)
     for inner in nodes_of(ast.NamedExpr, *only(ast.expr, ast.iter_child_nodes(statement))):
@@ -81,16 +81,16 @@ def binds(statement: ast.stmt) -> set[str]:
             return {statement.name}
         case ast.Import(names=names) | ast.ImportFrom(names=names):
             return {(alias.asname or alias.name).partition(".")[0] for alias in names}
-    found = {each.name for each in getattr(statement, "handlers", ())}
-    parts = [each.pattern for each in getattr(statement, "cases", ())]
+    variables = {handler.name for handler in getattr(statement, "handlers", ())}
+    parts = [case.pattern for case in getattr(statement, "cases", ())]
     parts += [part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt | ast.match_case)]
-    for inner in (inner for part in parts if not isinstance(part, ast.ExceptHandler) for inner in ast.walk(part)):
-        match inner:
+    for node in (node for part in parts if not isinstance(part, ast.ExceptHandler) for node in ast.walk(part)):
+        match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.MatchAs(name=name) | ast.MatchStar(name=name):
-                found.add(name)
+                variables.add(name)
             case ast.MatchMapping(rest=name):
-                found.add(name)
-    return found - {None}
+                variables.add(name)
+    return variables - {None}
 
 
 class Binding(NamedTuple):
@@ -109,8 +109,8 @@ class Binding(NamedTuple):
         value: ast.expr | None = None if self.loops else self.value
         for index in self.position:
             parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-            is_written = -len(parts) <= index < len(parts) == star_at(parts)
-            value = parts[index] if is_written else None
+            has_part = -len(parts) <= index < len(parts) == star_at(parts)  # none is starred
+            value = parts[index] if has_part else None
         return value
 
 
@@ -121,34 +121,34 @@ def bindings(source: Source, body: ast.AST, path: str) -> list[Binding]:
 
 @kept_with_source
 def _bindings_by_path(source: Source, body: ast.AST) -> dict[str, list[Binding]]:
-    found: dict[str, list[Binding]] = {}
+    by_path: dict[str, list[Binding]] = {}
     for statement in statements(body):
         for path, binding in given_by(source, statement):
-            found.setdefault(path, []).append(binding)
-    return found
+            by_path.setdefault(path, []).append(binding)
+    return by_path
 
 
 def given_by(source: Source, statement: ast.stmt) -> Iterator[tuple[str, Binding]]:
-    """Yield the paths that a statement assigns, each with its value."""
+    """Yield `("self.w", <Binding of f()>)` for `self.w = f()`: each path that a statement assigns, with its binding."""
     line = source.span(statement).line
     for node, value, loops, is_inner in targets(statement):
-        for path, position in _paths(node, ()):
+        for path, position in _target_paths(node, ()):
             yield path, Binding(value, position, line, statement, loops, is_inner)
 
 
 def values_given(source: Source, statement: ast.stmt) -> dict[str, ast.expr]:
-    """Return the variables of an assignment, each with the code of its own value."""
+    """Return the variables of an assignment, each with its code: `{"a": <1>, "b": <f()>}` for `a, b = 1, f()`."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
         return {}
-    given = [(path, each.own) for path, each in given_by(source, statement) if not each.is_inner]
-    return {path: value for path, value in given if value is not None and path.isidentifier()}
+    assigned = [(path, binding.own) for path, binding in given_by(source, statement) if not binding.is_inner]
+    return {path: value for path, value in assigned if value is not None and path.isidentifier()}
 
 
-def _paths(target: ast.expr, position: Position) -> Iterator[tuple[str, Position]]:
+def _target_paths(target: ast.expr, position: Position) -> Iterator[tuple[str, Position]]:
     if isinstance(target, ast.Tuple | ast.List):
         star = star_at(target.elts)
         for index, part in enumerate(target.elts):
-            yield from _paths(part, (*position, index if index <= star else index - len(target.elts)))
+            yield from _target_paths(part, (*position, index if index <= star else index - len(target.elts)))
     elif path := path_of(target):
         yield path, position
 
@@ -168,64 +168,61 @@ def paths_in(*trees: ast.AST) -> set[str]:
 
 def position_in(target: ast.expr, path: str) -> Position | None:
     """Return where a target names a variable or an attribute; None if it does not."""
-    return next((position for name, position in _paths(target, ()) if name == path), None)
+    return next((position for name, position in _target_paths(target, ()) if name == path), None)
 
 
-def nearest_first(found: list[Binding], line: int) -> list[Binding]:
-    """Sort bindings: those above a line come first, the last of them at the head."""
-    return sorted(found, key=lambda each: (each.line < line, each.line), reverse=True)
+def nearest_first(unsorted: list[Binding], line: int) -> list[Binding]:
+    """Sort bindings: those above a line come first, the nearest at the head; then the others, the lowest first."""
+    return sorted(unsorted, key=lambda binding: (binding.line < line, binding.line), reverse=True)
 
 
-def is_above(source: Source, found: Binding, line: int) -> bool:
+def is_above(source: Source, binding: Binding, line: int) -> bool:
     """Return whether a binding is complete above a line: a multi-line `x = (` is not, for lines inside it."""
-    spans = isinstance(found.statement, ASSIGNMENTS)
-    return (source.span(found.statement).end_line if spans else found.line) < line
+    is_assignment = isinstance(binding.statement, ASSIGNMENTS)
+    return (source.span(binding.statement).end_line if is_assignment else binding.line) < line
 
 
 def loops_around(source: Source, node: ast.AST) -> list[Loop]:
     """Return the loops around a node in its function, innermost first."""
-    around = source.below(node, source.function(node) or source.tree)
-    return [each for each in around if isinstance(each, Loop)]
+    around = source.up_to(node, source.function(node) or source.tree)
+    return [outer for outer in around if isinstance(outer, Loop)]
 
 
 def loops_round(source: Source, node: ast.AST, line: int) -> list[Loop]:
-    """Return the loops around a node and a line: what is below the line may have run before."""
-    spans = ((each, source.span(each)) for each in loops_around(source, node))
-    return [each for each, span in spans if span.line <= line <= span.end_line]
+    """Return the loops around both a node and a line: in them, code below the line may have run before it."""
+    spans = ((loop, source.span(loop)) for loop in loops_around(source, node))
+    return [loop for loop, span in spans if span.line <= line <= span.end_line]
 
 
 def rounds(source: Source, node: ast.AST) -> Iterator[Round]:
     """Yield the loops and comprehension parts around a node, innermost first."""
     for outer in source.ancestors(node):
-        for each in (outer, *getattr(outer, "generators", ())):
-            if isinstance(each, Round):
-                yield each
+        for part in (outer, *getattr(outer, "generators", ())):
+            if isinstance(part, Round):
+                yield part
 
 
 def gone_through(source: Source, node: ast.AST, name: str, kind: Any = Round) -> Iterator[tuple[ast.expr, Position]]:
-    """Yield what the loops and comprehensions around a node go through to give a variable its values, innermost first.
-
-    With the position that the variable has in an element: (0,) for `a` of `for a, b in pairs`.
-    """
-    around = [*source.ancestors(node)]
-    for each in rounds(source, node):
-        position = position_in(each.target, name) if isinstance(each, kind) and each.iter not in around else None
+    """Yield `pairs` and (0,) for `a` of `for a, b in pairs`, for each loop around a node, innermost first."""
+    ancestors = [*source.ancestors(node)]
+    for loop in rounds(source, node):
+        position = position_in(loop.target, name) if isinstance(loop, kind) and loop.iter not in ancestors else None
         if position is not None:
-            yield unpacked(each.iter, position)
+            yield unpacked(loop.iter, position)
 
 
 def unpacked(iterated: ast.expr, position: Position) -> tuple[ast.expr, Position]:
-    """Return the iterable of a loop's target: y for `b` of `for a, b in zip(x, y)`."""
+    """Return what a part of a loop's target goes through: `y` for `b`, at (1,), of `for a, b in zip(x, y)`."""
     match iterated:
-        case ast.Call(func=ast.Name(id="zip"), args=given) if position and position[0] < len(given):
-            return unpacked(given[position[0]], position[1:])
-        case ast.Call(func=ast.Name(id="enumerate"), args=[given, *_]) if position[:1] == (1,):
-            return unpacked(given, position[1:])
+        case ast.Call(func=ast.Name(id="zip"), args=iterables) if position and position[0] < len(iterables):
+            return unpacked(iterables[position[0]], position[1:])
+        case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]) if position[:1] == (1,):
+            return unpacked(inner, position[1:])
     return iterated, position
 
 
 def moves_itself(value: ast.AST, target: ast.AST) -> bool:
-    """Return whether a value is `x.to(device)` for a target x, which was made before."""
+    """Return whether a value moves its own target: `x.to(device)` of `x = x.to(device)`."""
     owner = owner_of(value)
     return owner is not None and is_move(called_name(value)) and same_code(owner, target)
 
@@ -234,37 +231,37 @@ def is_written(node: ast.AST, variable: str) -> bool:
     """Return whether code writes into what a variable or an attribute holds: `m.mul_(0.9)`, `m += g`, `m[i] = g`."""
     match node:
         case ast.Call(func=ast.Attribute(value=owner, attr=method)) if changes_itself(method):
-            return any(_is_of(each, variable) for each in (owner, *node.args[:1]))
+            return any(_begins_with(part, variable) for part in (owner, *node.args[:1]))
         case ast.AugAssign(target=target):
-            return _is_of(target, variable)
-        case ast.Assign(targets=given):
-            return any(_is_of(each, variable) for each in only(ast.Subscript, given))
+            return _begins_with(target, variable)
+        case ast.Assign(targets=nodes):
+            return any(_begins_with(item, variable) for item in only(ast.Subscript, nodes))
     return False
 
 
-def _is_of(node: ast.AST, variable: str) -> bool:
-    """Return whether it is `m`, `m.data[0]` or `m.mul(2)` of a variable m."""
-    return any(ast.unparse(each) == variable for each in chain(node))
+def _begins_with(node: ast.AST, variable: str) -> bool:
+    """Return whether code is a variable `m`, or begins with it: `m.data[0]`, `m.mul(2)`."""
+    return any(ast.unparse(link) == variable for link in chain(node))
 
 
 # Branches.
 
 
 def was_passed_by(statement: ast.stmt, source: Source, at: ast.AST, ran: Container[int], scope: Scope) -> bool:
-    """Return whether a statement is in a branch that did not run on the way to a node. `ran`: lines that ran."""
+    """Return whether a statement is in a branch that did not run on the way to the node `at`. `ran`: lines that ran."""
     around: set[ast.AST] = set(source.ancestors(at))
     inner: ast.AST = source.tree
     for outer in source.ancestors(statement):
         if outer in around and outer is not at:
-            return False
-        if not _ran([statement], source, ran) and any(_returns(each, scope) for each in _above(inner, source)):
+            return False  # from here outwards both are in the same branches
+        if not _ran([statement], source, ran) and any(_did_return(earlier, scope) for earlier in _above(inner, source)):
             return True
         if outer is at:
             return False
         match outer:
             case ast.If(body=body, orelse=orelse) if inner in body or inner in orelse:
                 block, other = (body, orelse) if inner in body else (orelse, body)
-                is_against = truth(outer.test, scope) is (block is orelse)
+                is_against = truth(outer.test, scope) is (block is orelse)  # the test chose the other branch
                 if not _ran(block, source, ran) and (is_against or _ran(other, source, ran)):
                     return True
             case ast.ExceptHandler(body=body) if not _ran(body, source, ran):
@@ -274,12 +271,12 @@ def was_passed_by(statement: ast.stmt, source: Source, at: ast.AST, ran: Contain
 
 
 def _above(statement: ast.AST, source: Source) -> Iterator[ast.stmt]:
-    """Return the statements of its block above one."""
-    return takewhile(lambda each: each is not statement, source.block(statement))
+    """Yield the statements above one in its block."""
+    return takewhile(lambda earlier: earlier is not statement, source.block(statement))
 
 
-def _returns(statement: ast.stmt, scope: Scope) -> bool:
-    """Return whether the function ends in the branch that was taken, by look-ups."""
+def _did_return(statement: ast.stmt, scope: Scope) -> bool:
+    """Return whether a statement is an `if` whose branch, as far as look-ups tell, ended the function."""
     match statement:
         case ast.If(test=test, body=body, orelse=orelse):
             is_true = truth(test, scope)
@@ -297,32 +294,32 @@ def _ran(block: Sequence[ast.stmt], source: Source, ran: Container[int]) -> bool
 _MAY_NOT_RUN: Final = (*LOOPS, ast.If, ast.Try, ast.Match)
 
 
-def is_on_every_way(bound: Sequence[ast.stmt], source: Source, at: ast.AST, *, ran: bool = False) -> bool:
-    """Return whether statements give a name its value on every way to a node; `ran`: the loops above it had a round."""
-    around, line = [*only(ast.stmt, source.ancestors(at))], source.span(at).line
-    heads = (each for each in around if each in bound and isinstance(each, Block))
-    if any(not set(each.body).isdisjoint(around) for each in heads):
+def is_on_every_way(binders: Sequence[ast.stmt], source: Source, at: ast.AST, *, ran: bool = False) -> bool:
+    """Return whether one of `binders` binds a name on every way to a node; `ran`: the loops above it did run."""
+    enclosing, line = [*only(ast.stmt, source.ancestors(at))], source.span(at).line
+    heads = (outer for outer in enclosing if outer in binders and isinstance(outer, Block))
+    if any(not set(head.body).isdisjoint(enclosing) for head in heads):
         return True  # a loop or `with` binds its names for its own body
-    blocks = ([part for part in source.block(each) if source.span(part).end_line < line] for each in around)
-    return any(_give(block, bound, ran=ran) for block in blocks)
+    blocks = ([part for part in source.block(outer) if source.span(part).end_line < line] for outer in enclosing)
+    return any(_block_binds(block, binders, ran=ran) for block in blocks)
 
 
-def _give(block: Sequence[ast.stmt], bound: Sequence[ast.stmt], *, ran: bool) -> bool:
-    return any(_gives(each, bound, ran=ran) for each in block)
+def _block_binds(block: Sequence[ast.stmt], binders: Sequence[ast.stmt], *, ran: bool) -> bool:
+    return any(_statement_binds(statement, binders, ran=ran) for statement in block)
 
 
-def _gives(statement: ast.stmt, bound: Sequence[ast.stmt], *, ran: bool) -> bool:
-    if statement in bound and (ran or not isinstance(statement, _MAY_NOT_RUN)):
+def _statement_binds(statement: ast.stmt, binders: Sequence[ast.stmt], *, ran: bool) -> bool:
+    if statement in binders and (ran or not isinstance(statement, _MAY_NOT_RUN)):
         return True
     match statement:
         case ast.If(body=body, orelse=orelse):
-            return _give(body, bound, ran=ran) and _give(orelse, bound, ran=ran)
+            return _block_binds(body, binders, ran=ran) and _block_binds(orelse, binders, ran=ran)
         case ast.For(body=body) | ast.While(body=body):
-            return ran and _give(body, bound, ran=ran)
+            return ran and _block_binds(body, binders, ran=ran)
         case ast.With(body=body) | ast.AsyncWith(body=body):
-            return _give(body, bound, ran=ran)
-        case ast.Try(body=body, finalbody=last):
-            return _give([*body, *last], bound, ran=ran)
+            return _block_binds(body, binders, ran=ran)
+        case ast.Try(body=body, finalbody=final):
+            return _block_binds([*body, *final], binders, ran=ran)
     return False
 
 
@@ -338,16 +335,16 @@ def is_bound(name: str, source: Source, at: ast.AST, running: Container[str], na
     while function is not None:
         if name in parameters(function, starred=True):
             return not any(name in names_in(node) for node in nodes_of(ast.Delete, function))
-        bound = [each for each in statements(function) if name in binds(each)]
-        if bound and name not in shared_names(function):
-            return is_on_every_way(bound, source, at, ran=name in running)
-        running, at = (), function
+        binders = [statement for statement in statements(function) if name in binds(statement)]
+        if binders and name not in shared_names(function):
+            return is_on_every_way(binders, source, at, ran=name in running)
+        running, at = (), function  # no frame of an outer function is known
         function = source.function(function)
-    bound = [each for each in statements(source.tree) if name in binds(each)]
-    if bound and not isinstance(at, FunctionNode) and source.function(at) is None:
-        above = all(source.span(each).end_line < source.span(at).line for each in bound)
-        was_there = above or name in read_in(bound[0])  # `x += 1` of a cell's former value
-        return is_on_every_way(bound, source, at) or (name in namespace and was_there)
+    binders = [statement for statement in statements(source.tree) if name in binds(statement)]
+    if binders and not isinstance(at, FunctionNode) and source.function(at) is None:
+        above = all(source.span(statement).end_line < source.span(at).line for statement in binders)
+        was_there = above or name in read_in(binders[0])  # `x += 1` of a cell's former value
+        return is_on_every_way(binders, source, at) or (name in namespace and was_there)
     return name in namespace or hasattr(builtins, name)
 
 
@@ -362,17 +359,17 @@ def shared_names(*trees: ast.AST) -> set[str]:
 
 def read_in(*trees: ast.AST) -> set[str]:
     """Return the variables that code takes from outside, now or when its functions are called."""
-    read = {name.id for name in nodes_of(ast.Name, *trees) if not is_given(name)}
-    read |= {variable([*chain(each.target)][-1]) for each in nodes_of(ast.AugAssign, *trees)}
-    apart = [node for kind in DEFINED for node in nodes_of(kind, *trees)]
-    firsts = [each.target for each in nodes_of(ast.For, *trees)]  # a loop gives them values first
-    firsts += [each.target for each in nodes_of(ast.comprehension, *trees)]
-    return read - {*assigned_names(*apart, *firsts)} - {each.arg for each in nodes_of(ast.arg, *trees)}
+    names = {name.id for name in nodes_of(ast.Name, *trees) if not is_given(name)}
+    names |= {variable([*chain(change.target)][-1]) for change in nodes_of(ast.AugAssign, *trees)}
+    definitions = [node for kind in DEFINED for node in nodes_of(kind, *trees)]
+    loop_targets = [loop.target for loop in nodes_of(ast.For, *trees)]  # a loop gives them values first
+    loop_targets += [part.target for part in nodes_of(ast.comprehension, *trees)]
+    return names - {*assigned_names(*definitions, *loop_targets)} - {arg.arg for arg in nodes_of(ast.arg, *trees)}
 
 
 def read_first(body: Sequence[ast.stmt], later: Iterable[str] = ()) -> set[str]:
     """Return the variables that statements, or what comes `later`, read before they give them another value."""
-    read = set(later)
+    names = set(later)
     for statement in reversed(body):
-        read = read - binds(statement) | read_in(statement)
-    return read
+        names = names - binds(statement) | read_in(statement)
+    return names

@@ -65,15 +65,15 @@ class Freezer:
     def __init__(self, row_of: Callable[[object], int | None], mentioned: Collection[str], most: int = 0) -> None:
         self._most, self._most_depth = most or MOST_OBJECTS, most or MOST_DEPTH
         self.live: dict[int, object] = {}  # by the id of its stand-in
-        self.keys: set[str] = set()
+        self.keys: set[str] = set()  # texts that are keys of a dictionary
         self._row_of = row_of
         self._mentioned = mentioned
-        self._known: dict[int, Any] = {}
-        self._codes: dict[int, CodeType] = {}
-        self._alive: list[object] = []  # as long as their ids are in use
-        self._waiting: deque[tuple[Any, Any, int]] = deque()
+        self._known: dict[int, Any] = {}  # stand-ins, by the id of the object
+        self._codes: dict[int, CodeType] = {}  # without instructions, by the id of the code
+        self._alive: list[object] = []  # objects whose ids are in use
+        self._waiting: deque[tuple[Any, Any, int]] = deque()  # objects, their stand-ins to fill, their depths
         self._containers: dict[int, Any] = {}  # by the id of a class
-        self._modules: list[tuple[dict[str, Any], Mapping[str, Any]]] = []
+        self._modules: list[tuple[dict[str, Any], Mapping[str, Any]]] = []  # dictionaries to fill, with live names
 
     def of(self, value: Any, depth: int = 0) -> Any:
         """Return the stand-in of an object, to which `fill` gives its contents."""
@@ -83,63 +83,64 @@ class Freezer:
         if kind is str:
             is_device = len(value) <= LONGEST_DEVICE and value.lower().startswith(kinds())
             return value if not value or is_device or value in self._mentioned else HIDDEN
-        made = self._known.get(id(value))
-        return self._made(kind, value, depth) if made is None else made
+        stand_in = self._known.get(id(value))
+        return self._new_stand_in(kind, value, depth) if stand_in is None else stand_in
 
     def code(self, code: CodeType) -> CodeType:
         """Return a code object with the names and the place of another, and without its instructions."""
-        made = self._codes.get(id(code))
-        if made is None:
+        inert_code = self._codes.get(id(code))
+        if inert_code is None:
             self._alive.append(code)
-            made = self._codes[id(code)] = inert(code)
-        return made
+            inert_code = self._codes[id(code)] = inert(code)
+        return inert_code
 
     def namespace(self, names: Mapping[str, Any], *, whole: bool) -> dict[str, Any]:
-        """Return the names of a module, all of which `fill` adds; without `whole` none."""
-        made: dict[str, Any] | None = self._known.get(id(names))
-        if made is None:
-            made = self._keep(names, {})
+        """Return the dictionary for a module's names, to which `fill` adds them all; without `whole` it stays empty."""
+        stand_ins: dict[str, Any] | None = self._known.get(id(names))
+        if stand_ins is None:
+            stand_ins = self._store(names, {})
             if whole:
-                self._modules.append((made, names))
-        return made
+                self._modules.append((stand_ins, names))
+        return stand_ins
 
     def fill(self) -> None:
         """Give the stand-ins their contents, the nearest ones first, and names of modules last."""
         self._fill()
-        for made, names in self._modules:  # grows as functions of other modules are found
-            made.update((key, self.of(value, 1)) for key, value in list(names.items()) if type(key) is str)
+        for stand_ins, names in self._modules:  # grows as functions of other modules are found
+            stand_ins.update((key, self.of(value, 1)) for key, value in list(names.items()) if type(key) is str)
             self._fill()
 
     def _fill(self) -> None:
         while self._waiting and len(self._known) < self._most:
-            value, made, depth = self._waiting.popleft()
+            value, stand_in, depth = self._waiting.popleft()
             base = self._container(type(value))
             if base is dict:
-                self._fill_dict(value, made, depth)
+                self._fill_dict(value, stand_in, depth)
             elif base in (list, deque):
-                base.extend(made, (self.of(each, depth) for each in _items(base.__iter__(value), base.__len__(value))))
+                items = _items_to_keep(base.__iter__(value), base.__len__(value))
+                base.extend(stand_in, (self.of(item, depth) for item in items))
             if type(value) is not base:
-                self._fill_object(value, made, depth)
+                self._fill_object(value, stand_in, depth)
 
-    def _fill_dict(self, value: Any, made: Any, depth: int) -> None:
-        for key, each in _items(dict.items(value), dict.__len__(value)):
+    def _fill_dict(self, value: Any, stand_in: Any, depth: int) -> None:
+        for key, item in _items_to_keep(dict.items(value), dict.__len__(value)):
             if type(key) is str:
                 self.keys.add(key)
-            dict.__setitem__(made, key if type(key) is str else self.of(key, depth), self.of(each, depth))
+            dict.__setitem__(stand_in, key if type(key) is str else self.of(key, depth), self.of(item, depth))
 
-    def _fill_object(self, value: Any, made: Any, depth: int) -> None:
-        own: Any = instance_dict(made)
-        own.update((name, self.of(each, depth)) for name, each in _in_slots(value))
+    def _fill_object(self, value: Any, stand_in: Any, depth: int) -> None:
+        members: Any = instance_dict(stand_in)
+        members.update((name, self.of(member, depth)) for name, member in _slot_values(value))
         stored = instance_dict(value)
-        is_file, is_module = issubclass(type(value), ModuleType), "_modules" in stored and "_parameters" in stored
-        for name, each in (*beside_torchs(stored), *_read_of(stored)) if is_module else list(stored.items()):
-            if type(name) is str and (not is_file or name in self._mentioned):
-                own[name] = self.of(each, depth)
+        is_imported, is_module = issubclass(type(value), ModuleType), "_modules" in stored and "_parameters" in stored
+        for name, member in (*beside_torchs(stored), *_of_nn_module(stored)) if is_module else list(stored.items()):
+            if type(name) is str and (not is_imported or name in self._mentioned):
+                members[name] = self.of(member, depth)
 
-    def _keep(self, value: object, made: Any) -> Any:
-        self._known[id(value)] = made
+    def _store(self, value: object, stand_in: Any) -> Any:
+        self._known[id(value)] = stand_in
         self._alive.append(value)
-        return made
+        return stand_in
 
     def _container(self, kind: type) -> Any:
         """Return the container of Python's that a class is, or inherits from; else `object`."""
@@ -149,82 +150,83 @@ class Freezer:
             self._containers[id(kind)] = base
         return base
 
-    def _later(self, value: Any, made: Any, depth: int) -> Any:
-        if depth < self._most_depth and is_of_program(value, is_variable=not depth):
-            self._waiting.append((value, made, depth + 1))
-        return self._keep(value, made)
+    def _fill_later(self, value: Any, stand_in: Any, depth: int) -> Any:
+        if depth < self._most_depth and is_of_program(value, is_variable=not depth):  # else it stays empty
+            self._waiting.append((value, stand_in, depth + 1))
+        return self._store(value, stand_in)
 
-    def _made(self, kind: type, value: Any, depth: int) -> Any:
+    def _new_stand_in(self, kind: type, value: Any, depth: int) -> Any:
+        """Return a new stand-in for an object of a kind; its contents are filled in later."""
         if kind is dict or kind is list:  # of these a program has the most
-            return self._later(value, kind(), depth)
+            return self._fill_later(value, kind(), depth)
         if is_tensor(value):
-            return self._later(value, self._tensor(kind, value), depth)
+            return self._fill_later(value, self._freeze_tensor(kind, value), depth)
         if issubclass(kind, type):
             return self.class_of(value)
         if (make := _MAKERS.get(id(kind))) is not None:
             return make(self, value, depth)
-        own = self.class_of(kind)
-        if own in _NAMED:
-            return self._keep(value, own(str(value.device if own is Generator else value)))
+        stand_in_class = self.class_of(kind)
+        if stand_in_class in _NAMED:
+            return self._store(value, stand_in_class(str(value.device if stand_in_class is Generator else value)))
         base = self._container(kind)
         if base is tuple:
             items = islice(tuple.__iter__(value), MOST_PLAIN if depth < 2 * MOST_DEPTH else 0)
-            return self._keep(value, tuple.__new__(own, (self.of(each, depth + 1) for each in items)))
+            return self._store(value, tuple.__new__(stand_in_class, (self.of(item, depth + 1) for item in items)))
         if issubclass(kind, ModuleType):
-            made = new_module(own, str(instance_dict(value).get("__name__")))
-            made.__file__ = str(instance_dict(value).get("__file__") or "")
-            return self._later(value, made, depth)
-        return self._later(value, base.__new__(own), depth)
+            module = new_module(stand_in_class, str(instance_dict(value).get("__name__")))
+            module.__file__ = str(instance_dict(value).get("__file__") or "")
+            return self._fill_later(value, module, depth)
+        return self._fill_later(value, base.__new__(stand_in_class), depth)
 
-    def _tensor(self, kind: type, value: Any) -> Any:
+    def _freeze_tensor(self, kind: type, value: Any) -> Any:
         row = self._row_of(value)
-        made = new_tensor(self.class_of(kind), -1 if row is None else row, *described(value))
-        self.live[id(made)] = value
-        return made
+        tensor = new_tensor(self.class_of(kind), -1 if row is None else row, *described(value))
+        self.live[id(tensor)] = value
+        return tensor
 
     # Functions and what is made of them.
 
-    def _function(self, value: FunctionType, depth: int) -> Any:
+    def _freeze_function(self, value: FunctionType, depth: int) -> Any:
         file = value.__globals__.get("__file__")  # a notebook's names have none
         names = self.namespace(value.__globals__, whole=type(file) is not str or owner_of(file) == "user")
-        made = self._keep(value, new_function(self.code(value.__code__), names, value.__name__))
-        made.__module__ = str(value.__module__)
-        for cell, own in zip(made.__closure__ or (), value.__closure__ or (), strict=True):
+        function = self._store(value, new_function(self.code(value.__code__), names, value.__name__))
+        function.__module__ = str(value.__module__)
+        for cell, live_cell in zip(function.__closure__ or (), value.__closure__ or (), strict=True):
             try:
-                cell.cell_contents = self.of(own.cell_contents, depth + 1)
+                cell.cell_contents = self.of(live_cell.cell_contents, depth + 1)
             except ValueError:  # not bound yet
                 continue
-        made.__defaults__ = tuple(self.of(each, depth + 1) for each in value.__defaults__ or ()) or None
-        made.__kwdefaults__ = {key: self.of(each, depth + 1) for key, each in (value.__kwdefaults__ or {}).items()}
+        function.__defaults__ = tuple(self.of(default, depth + 1) for default in value.__defaults__ or ()) or None
+        function.__kwdefaults__ = {key: self.of(word, depth + 1) for key, word in (value.__kwdefaults__ or {}).items()}
         if "__wrapped__" in value.__dict__:
-            made.__dict__["__wrapped__"] = self.of(value.__dict__["__wrapped__"], depth + 1)
-        return made
+            function.__dict__["__wrapped__"] = self.of(value.__dict__["__wrapped__"], depth + 1)
+        return function
 
     def _callable(self, value: Any, depth: int) -> Any:
-        made = self.of(value, depth + 1)
-        return made if callable(made) else no_code
+        stand_in = self.of(value, depth + 1)
+        return stand_in if callable(stand_in) else no_code
 
-    def _method(self, value: MethodType, depth: int) -> Any:
-        return self._keep(value, MethodType(self._callable(value.__func__, depth), self.of(value.__self__, depth + 1)))
+    def _freeze_method(self, value: MethodType, depth: int) -> Any:
+        return self._store(value, MethodType(self._callable(value.__func__, depth), self.of(value.__self__, depth + 1)))
 
-    def _partial(self, value: partial[Any], depth: int) -> Any:
-        args = (self.of(each, depth + 1) for each in value.args)
-        words = {key: self.of(each, depth + 1) for key, each in value.keywords.items()}
-        return self._keep(value, partial(self._callable(value.func, depth), *args, **words))
+    def _freeze_partial(self, value: partial[Any], depth: int) -> Any:
+        args = (self.of(arg, depth + 1) for arg in value.args)
+        words = {key: self.of(word, depth + 1) for key, word in value.keywords.items()}
+        return self._store(value, partial(self._callable(value.func, depth), *args, **words))
 
-    def _property(self, value: property, depth: int) -> Any:
-        return self._keep(value, property(self._callable(value.fget, depth)))
+    def _freeze_property(self, value: property, depth: int) -> Any:
+        return self._store(value, property(self._callable(value.fget, depth)))
 
-    def _wrapper(self, value: Any, depth: int) -> Any:
-        return self._keep(value, type(value)(self._callable(value.__func__, depth)))
+    def _freeze_wrapper(self, value: Any, depth: int) -> Any:
+        return self._store(value, type(value)(self._callable(value.__func__, depth)))
 
-    def _builtin(self, value: Any, depth: int) -> Any:
-        return self._keep(value, Builtin(torch_name(value)))
+    def _freeze_builtin(self, value: Any, depth: int) -> Any:
+        return self._store(value, Builtin(torch_name(value)))
 
     # Classes.
 
     def class_of(self, kind: type) -> Any:
-        """Return the class of stand-ins for a class: of the same names, below the stand-ins for its bases."""
+        """Return the class of stand-ins for a class: of the same name, and below the stand-ins for its bases."""
         if id(kind) in _SAME:
             return kind
         known = self._known.get(id(kind))
@@ -232,39 +234,39 @@ class Freezer:
             return known
         names = full_name_of(kind)
         if names in OF_TORCH:
-            return self._keep(kind, OF_TORCH[names])
+            return self._store(kind, OF_TORCH[names])
         module, name = names
         bases = tuple(dict.fromkeys(map(self.class_of, bases_of(kind)))) or (object,)
         file = file_of(kind)
-        made = self._keep(kind, new_class(module, name, file, bases))
+        stand_in = self._store(kind, new_class(module, name, file, bases))
         code = code_in(kind)  # no module tells the file of a notebook's class
-        defined = file or (code.co_filename if code is not None else "")
-        self._fill_class(kind, made, is_whole=owner_of(defined) == "user")
-        return made
+        defining_file = file or (code.co_filename if code is not None else "")
+        self._fill_class(kind, stand_in, is_whole=owner_of(defining_file) == "user")
+        return stand_in
 
-    def _fill_class(self, kind: type, made: type, *, is_whole: bool) -> None:
-        """Add the members that are read; a container keeps the methods of Python's, by which it is read."""
+    def _fill_class(self, kind: type, stand_in: type, *, is_whole: bool) -> None:
+        """Add the members that are read. A subclass of `dict` or the like keeps Python's methods, which read it."""
         base = self._container(kind)
-        own = frozenset(dir(base)) if base is not object else frozenset[str]()
+        of_python = frozenset(dir(base)) if base is not object else frozenset[str]()
         for name, member in list(class_dict(kind).items()):
-            if name in _FIELDS and (type(member) is dict or type(member) is tuple):
-                type.__setattr__(made, name, type(member)(dict.fromkeys(member)))
+            if name in _FIELDS and (type(member) is dict or type(member) is tuple):  # only the names
+                type.__setattr__(stand_in, name, type(member)(dict.fromkeys(member)))
                 continue
             is_wanted = is_whole or name in self._mentioned or is_contents(member)
-            is_read = name in READ_OF_CLASSES or (name[:2] != "__" and name not in own and is_wanted)
-            if is_read and type(member) is not MemberDescriptorType:  # which an object has its own of
-                type.__setattr__(made, name, member if type(member) is FIELD else self.of(member, 1))
+            is_read = name in READ_OF_CLASSES or (name[:2] != "__" and name not in of_python and is_wanted)
+            if is_read and type(member) is not MemberDescriptorType:  # each object has its own value
+                type.__setattr__(stand_in, name, member if type(member) is FIELD else self.of(member, 1))
 
 
 _MAKERS: Final[Mapping[int, Callable[[Freezer, Any, int], Any]]] = {
-    id(FunctionType): Freezer._function,
-    id(MethodType): Freezer._method,
-    id(partial): Freezer._partial,
-    id(property): Freezer._property,
-    id(staticmethod): Freezer._wrapper,
-    id(classmethod): Freezer._wrapper,
-    id(BuiltinFunctionType): Freezer._builtin,
-    id(MethodDescriptorType): Freezer._builtin,
+    id(FunctionType): Freezer._freeze_function,
+    id(MethodType): Freezer._freeze_method,
+    id(partial): Freezer._freeze_partial,
+    id(property): Freezer._freeze_property,
+    id(staticmethod): Freezer._freeze_wrapper,
+    id(classmethod): Freezer._freeze_wrapper,
+    id(BuiltinFunctionType): Freezer._freeze_builtin,
+    id(MethodDescriptorType): Freezer._freeze_builtin,
 }
 
 
@@ -276,74 +278,74 @@ OF_CODE: Final = (
 
 
 def inert(code: Any) -> CodeType:
-    """Return code that does nothing, with the names and the place of another."""
-    kept = {name: getattr(code, name) for name in OF_CODE}
-    return no_code.__code__.replace(co_nlocals=len(code.co_varnames), **kept)
+    """Return code that does nothing, with the names and the place of other code."""
+    fields = {name: getattr(code, name) for name in OF_CODE}
+    return no_code.__code__.replace(co_nlocals=len(code.co_varnames), **fields)
 
 
 def new_class(module: str, name: str, file: str, bases: tuple[type, ...]) -> type:
     """Return a class of stand-ins, without members."""
-    own = {"__module__": module, "__qualname__": name, "__file__": file}
+    members = {"__module__": module, "__qualname__": name, "__file__": file}
     try:
-        return type(name.rpartition(".")[2], bases, own)
+        return type(name.rpartition(".")[2], bases, members)
     except TypeError:  # classes written in C that do not go together
-        return type(name.rpartition(".")[2], (object,), own)
+        return type(name.rpartition(".")[2], (object,), members)
 
 
 def new_function(code: CodeType, names: dict[str, Any], name: str) -> FunctionType:
-    """Return a function, which has closed over nothing yet."""
+    """Return a function whose closure is still empty."""
     return FunctionType(code, names, name, None, tuple(CellType() for _ in code.co_freevars))
 
 
 def new_module(kind: Any, name: str) -> Any:
-    made = ModuleType.__new__(kind)
-    ModuleType.__init__(made, name)
-    return made
+    module = ModuleType.__new__(kind)
+    ModuleType.__init__(module, name)
+    return module
 
 
 def new_tensor(kind: Any, row: int, shape: tuple[int, ...], device: str, dtype: str, needs: bool, leaf: bool) -> Any:
-    made = object.__new__(kind)
-    made._row, made._shape, made._device, made._dtype = row, shape, device, dtype
-    made._needs_gradient, made._is_leaf = needs, leaf
-    return made
+    tensor = object.__new__(kind)
+    tensor._row, tensor._shape, tensor._device, tensor._dtype = row, shape, device, dtype
+    tensor._needs_gradient, tensor._is_leaf = needs, leaf
+    return tensor
 
 
 def accelerators() -> tuple[str, ...]:
     """Return the accelerators that this process has, simulated ones too."""
     torch = sys.modules["torch"]
     if torch.cuda.is_available():
-        return tuple(f"cuda:{number}" for number in range(torch.cuda.device_count()))
+        return tuple(f"cuda:{index}" for index in range(torch.cuda.device_count()))
     with suppress(AttributeError, TypeError, RuntimeError):  # of a torch that cannot say
-        found = torch.accelerator.current_accelerator(check_available=True)
-        return () if found is None else tuple(f"{found.type}:{n}" for n in range(torch.accelerator.device_count()))
+        device = torch.accelerator.current_accelerator(check_available=True)
+        return () if device is None else tuple(f"{device.type}:{n}" for n in range(torch.accelerator.device_count()))
     return ()
 
 
 def described(tensor: Any) -> tuple[tuple[int, ...], str, str, bool, bool]:
     """Return a tensor's shape, device and dtype, whether it requires a gradient, and whether it is a leaf."""
     kind = sys.modules["torch"].Tensor
-    named = ("device", "shape", "dtype", "requires_grad", "is_leaf")
-    device, shape, dtype, needs, leaf = (getattr(kind, name).__get__(tensor) for name in named)
+    names = ("device", "shape", "dtype", "requires_grad", "is_leaf")
+    device, shape, dtype, needs, leaf = (getattr(kind, name).__get__(tensor) for name in names)
     return tuple(map(int, shape)), str(device), str(dtype).removeprefix("torch."), needs, leaf
 
 
-def _items(items: Iterable[Any], count: int) -> Iterator[Any]:
-    """Yield the items of a list or dictionary, of a long one whose first ones are plain only those."""
-    first = list(islice(items := iter(items), MOST_PLAIN))
-    yield from first
-    if count > MOST_PLAIN and id(type(first[-1])) not in (*_PLAIN, id(str)):
+def _items_to_keep(items: Iterable[Any], count: int) -> Iterator[Any]:
+    """Yield the items of a list or dictionary; of a long one of numbers or texts only the first `MOST_PLAIN`."""
+    beginning = list(islice(items := iter(items), MOST_PLAIN))
+    yield from beginning
+    if count > MOST_PLAIN and id(type(beginning[-1])) not in (*_PLAIN, id(str)):
         yield from islice(items, MOST_OBJECTS)
 
 
-def _read_of(stored: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield those of nn.Module's own attributes of a module that are read, of its hooks those that there are."""
+def _of_nn_module(stored: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield those of nn.Module's own attributes that devtrace reads, without empty tables of hooks."""
     for name in READ_OF_MODULES:
-        has_none = issubclass(type(stored.get(name)), dict) and not dict.__len__(stored[name])
-        if name in stored and not (has_none and name[:8] == "_forward"):
+        is_empty = issubclass(type(stored.get(name)), dict) and not dict.__len__(stored[name])
+        if name in stored and not (is_empty and name[:8] == "_forward"):
             yield name, stored[name]
 
 
-def _in_slots(value: Any) -> Iterator[tuple[str, Any]]:
+def _slot_values(value: Any) -> Iterator[tuple[str, Any]]:
     for klass in classes_of(type(value)):
         for name, member in class_dict(klass).items() if "__slots__" in class_dict(klass) else ():
             if type(member) is MemberDescriptorType and name[:2] != "__":

@@ -17,7 +17,7 @@ from devtrace.source.vocabulary import kinds
 
 
 def stands_for(value: object, kind: type) -> bool:
-    """Return whether an object is a stand-in of a kind, or what that stands for."""
+    """Return whether an object is a stand-in of a kind, or an object of the class of torch that it stands for."""
     return any(base is kind or stand_ins.OF_TORCH.get(full_name_of(base)) is kind for base in classes_of(type(value)))
 
 
@@ -36,7 +36,7 @@ def is_parameter(value: object) -> bool:
 def modules_in(value: object) -> list[Any]:
     """Return the modules in a list or a container module."""
     items = items_of(value) or items_of(instance_dict(value).get("_modules"))
-    return [each for each in items if is_module(each)]
+    return [item for item in items if is_module(item)]
 
 
 def is_trained_leaf(value: object) -> bool:
@@ -47,15 +47,15 @@ def is_trained_leaf(value: object) -> bool:
 def is_frozen(value: object) -> bool:
     """Return whether nobody can assign to an object's fields or items: of a tuple, or of a frozen dataclass."""
     options = [class_dict(kind).get("__dataclass_params__") for kind in classes_of(type(value))]
-    return issubclass(type(value), tuple) or any(getattr(each, "frozen", False) for each in options)
+    return issubclass(type(value), tuple) or any(getattr(option, "frozen", False) for option in options)
 
 
 def device_named_by(value: object) -> str:
     """Return the device that a generator, a `torch.device` or a text of the user's names; empty for none."""
     kind = type(value)
     if kind is str:
-        named = re.fullmatch(r"([a-z]+)(:(?:0|[1-9]\d{0,2}))?", str(value))
-        return str(value) if named is not None and named[1] in kinds() else ""
+        match = re.fullmatch(r"([a-z]+)(:(?:0|[1-9]\d{0,2}))?", str(value))
+        return str(value) if match is not None and match[1] in kinds() else ""
     if kind is stand_ins.Device or kind is stand_ins.Generator or full_name_of(kind) == ("torch", "device"):
         return str(value)
     return ""
@@ -67,9 +67,9 @@ def dtype_named_by(value: object) -> str:
 
 
 def names_trait(value: object, trait: str) -> bool:
-    """Return whether a value names a device, as `torch.device` or as text, or is a dtype."""
-    named = device_named_by(value) or dtype_named_by(value)
-    return trait in (named, f"{named}:0")
+    """Return whether a value names the device or the dtype `trait`; the text "cuda" names "cuda:0"."""
+    name = device_named_by(value) or dtype_named_by(value)
+    return trait in (name, f"{name}:0")
 
 
 def attributes_that_name(trait: str, owner: Any) -> Iterator[tuple[str, bool]]:
@@ -83,9 +83,9 @@ def attributes_that_name(trait: str, owner: Any) -> Iterator[tuple[str, bool]]:
 
 
 def file_of(kind: type) -> str:
-    """Return the file of the module that a class is of; a stand-in for a class has it."""
-    own = class_dict(kind)
-    module = own if "__file__" in own else instance_dict(sys.modules.get(full_name_of(kind)[0]))
+    """Return the file of the module that defines a class; a stand-in for a class stores it."""
+    members = class_dict(kind)
+    module = members if "__file__" in members else instance_dict(sys.modules.get(full_name_of(kind)[0]))
     return str(module.get("__file__") or "")
 
 
@@ -102,7 +102,7 @@ def users_file(value: Any) -> str:
 
 
 def is_of_program(value: Any, *, is_variable: bool) -> bool:
-    """Return whether names may lead on from an object: none of IPython's, no globals, no package's class, no `sys`."""
+    """Return whether to look inside an object: not in IPython's, in globals, in a package's class, or in `sys`."""
     kind = type(value)
     if value is sys:
         return False

@@ -18,37 +18,38 @@ _IGNORED: Final = ("ctx", "kind", "type_comment")
 def match_code(pattern: str, node: ast.AST | None) -> dict[str, Any] | None:
     """Match a node against code with holes, and return what fills each hole; None if it does not match.
 
-    `$x` fills with any expression, as an attribute with its name; twice the same hole needs twice the same code.
+    `$x` takes any expression, and as an attribute any name; a hole that occurs twice needs the same code twice.
     `...` for the arguments of a call fits any.
     """
-    found: dict[str, Any] = {}
-    return found if node is not None and _fits(_parsed(pattern), node, found) else None
+    fills: dict[str, Any] = {}
+    return fills if node is not None and _fits(_parsed_pattern(pattern), node, fills) else None
 
 
 @cache
-def _parsed(pattern: str) -> ast.AST:
+def _parsed_pattern(pattern: str) -> ast.AST:
     statement = ast.parse(pattern.replace("$", _HOLE)).body[0]
     return alone(statement) or statement
 
 
-def _fits(pattern: Any, node: Any, found: dict[str, Any]) -> bool:
+def _fits(pattern: Any, node: Any, fills: dict[str, Any]) -> bool:
+    """Return whether code, or a field of it, is that of a pattern; `fills` gets the code for each hole."""
     if variable(pattern).startswith(_HOLE):
-        return isinstance(node, ast.expr) and _fill(variable(pattern), node, found)
+        return isinstance(node, ast.expr) and _fill(variable(pattern), node, fills)
     if isinstance(pattern, str) and pattern.startswith(_HOLE):
-        return _fill(pattern, node, found)
+        return _fill(pattern, node, fills)
     if isinstance(pattern, list):
-        return len(pattern) == len(node) and all(_fits(*pair, found) for pair in zip(pattern, node, strict=True))
+        return len(pattern) == len(node) and all(_fits(*pair, fills) for pair in zip(pattern, node, strict=True))
     if not isinstance(pattern, ast.AST):
         return bool(pattern == node)
     fields = ("func",) if _takes_any_arguments(pattern) else pattern._fields
     return type(pattern) is type(node) and all(
-        _fits(getattr(pattern, name, None), getattr(node, name, None), found) for name in fields if name not in _IGNORED
+        _fits(getattr(pattern, name, None), getattr(node, name, None), fills) for name in fields if name not in _IGNORED
     )
 
 
-def _fill(hole: str, code: Any, found: dict[str, Any]) -> bool:
-    known = found.setdefault(hole.removeprefix(_HOLE), code)
-    return known is code or same_code(known, code)
+def _fill(hole: str, code: Any, fills: dict[str, Any]) -> bool:
+    former = fills.setdefault(hole.removeprefix(_HOLE), code)
+    return former is code or same_code(former, code)
 
 
 def _takes_any_arguments(pattern: ast.AST) -> bool:
@@ -72,11 +73,11 @@ def called_name(call: ast.AST) -> str:
 def may_be_text(node: ast.expr, text: str) -> bool:
     """Return whether code can give a text: `"mean"`, `f"{name}_mean"`, or a variable; False for another constant."""
     match node:
-        case ast.Constant(value=written):
-            return bool(written == text)
+        case ast.Constant(value=constant):
+            return bool(constant == text)
         case ast.JoinedStr(values=parts):
-            texts = (getattr(each, "value", None) for each in parts)
-            pattern = (re.escape(each) if type(each) is str else ".*" for each in texts)
+            texts = (getattr(part, "value", None) for part in parts)
+            pattern = (re.escape(literal) if type(literal) is str else ".*" for literal in texts)
             return re.fullmatch("".join(pattern), text, re.DOTALL) is not None
     return True
 
@@ -100,7 +101,7 @@ def is_read(node: object) -> bool:
 
 
 def is_given(node: object) -> bool:
-    """Return whether code is given a value where it stands."""
+    """Return whether code is assigned where it stands: `x` of `x = 1`, `y.w` of `y.w += 1`."""
     return isinstance(getattr(node, "ctx", None), ast.Store)
 
 
@@ -115,8 +116,8 @@ def listed(node: ast.expr) -> list[ast.expr]:
 
 
 def star_at(parts: Sequence[ast.expr]) -> int:
-    """Return the place of the first starred item; how many there are where none is."""
-    return next((at for at, part in enumerate(parts) if isinstance(part, ast.Starred)), len(parts))
+    """Return the index of the first starred item; the number of items if none is starred."""
+    return next((index for index, part in enumerate(parts) if isinstance(part, ast.Starred)), len(parts))
 
 
 def is_step(node: object) -> TypeGuard[ast.Attribute | ast.Subscript]:
@@ -154,14 +155,14 @@ def only(kind: type[N] | tuple[type[N], ...], nodes: Iterable[object]) -> Iterat
 
 def nodes_of(kind: type[N], *trees: ast.AST) -> Iterator[N]:
     """Yield the nodes of one kind in pieces of code, these themselves among them."""
-    found = _with_statements if issubclass(kind, ast.stmt) else ast.walk
-    return only(kind, (node for tree in trees for node in nodes_in(tree, found)))
+    find = _with_statements if issubclass(kind, ast.stmt) else ast.walk
+    return only(kind, (node for tree in trees for node in nodes_in(tree, find)))
 
 
 def blocks_of(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements right in a piece of code, and the branches that have some: cases, handlers."""
+    """Yield the direct statements of a piece of code, and the parts that hold further ones: cases, handlers."""
     blocks = (getattr(node, name, None) for name in ("body", "cases", "handlers", "orelse", "finalbody"))
-    return (each for block in blocks if isinstance(block, list) for each in block)
+    return (part for block in blocks if isinstance(block, list) for part in block)
 
 
 def _with_statements(tree: ast.AST) -> Iterator[ast.AST]:
@@ -173,11 +174,11 @@ def _with_statements(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def nodes_in(tree: ast.AST, find: Callable[[ast.AST], Iterator[ast.AST]] = ast.walk) -> Iterable[ast.AST]:
-    """Return a piece of code and all that is in it, or what else is found; of a file it is found once, and kept."""
+    """Return what `find` yields for a tree: by default all nodes. Those of a whole file are found once and cached."""
     if not isinstance(tree, ast.Module):
         return find(tree)
-    kept: dict[Any, list[ast.AST]] = vars(tree).setdefault("found", {})
-    return kept.get(find) or kept.setdefault(find, list(find(tree)))
+    cache: dict[Any, list[ast.AST]] = vars(tree).setdefault("found", {})
+    return cache.get(find) or cache.setdefault(find, list(find(tree)))
 
 
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:
@@ -190,9 +191,9 @@ def called_names(node: ast.AST) -> set[str]:
 
 def run_names(node: ast.AST) -> set[str]:
     """Return the names of functions that code calls, or passes to a call: `net.apply(start)`."""
-    handed = (each for call in calls_in(node) for each in (*call.args, *(word.value for word in call.keywords)))
-    named = {variable(each) or getattr(each, "attr", "") for each in handed}
-    return called_names(node) | named - {""}
+    arguments = (value for call in calls_in(node) for value in (*call.args, *(word.value for word in call.keywords)))
+    names = {variable(value) or getattr(value, "attr", "") for value in arguments}
+    return called_names(node) | names - {""}
 
 
 def keyword(call: ast.Call | None, name: str) -> ast.expr | None:
@@ -201,20 +202,20 @@ def keyword(call: ast.Call | None, name: str) -> ast.expr | None:
 
 def given_trait(call: ast.Call | None, trait: str = "device") -> ast.expr | None:
     """Return the device or dtype argument of a call: by keyword, or first in `.to()`."""
-    named = keyword(call, trait)
-    return call.args[0] if call is not None and named is None and called_name(call) == "to" and call.args else named
+    value = keyword(call, trait)
+    return call.args[0] if call is not None and value is None and called_name(call) == "to" and call.args else value
 
 
-def hands_on(node: ast.AST | None, given: Container[str]) -> TypeGuard[ast.Call]:
-    """Return whether code passes on all arguments of its function: `fn(*args, **kwargs)`."""
+def hands_on(node: ast.AST | None, variables: Container[str]) -> TypeGuard[ast.Call]:
+    """Return whether code passes on all arguments of the function with these variables: `fn(*args, **kwargs)`."""
     match node:
         case ast.Call(
             func=function,
-            args=[*first, ast.Starred(value=ast.Name())],
+            args=[*leading, ast.Starred(value=ast.Name())],
             keywords=[ast.keyword(arg=None, value=ast.Name())],
         ):
             is_looked_up = called_name(function) == "getattr" or isinstance(function, ast.Subscript)
-            return (variable(function) in given or is_looked_up) and all(map(variable, first))
+            return (variable(function) in variables or is_looked_up) and all(map(variable, leading))
     return False
 
 
@@ -231,16 +232,16 @@ def assigned_names(*trees: ast.AST) -> list[str]:
 def is_path(node: ast.AST) -> bool:
     """Return whether code is a name, or attributes and constant items of one: `self.layers[0].weight`."""
     *steps, root = chain(node)
-    plain = (isinstance(step, ast.Attribute) or is_literal(getattr(step, "slice", 0)) for step in steps)
-    return bool(variable(root)) and all(plain)
+    are_constant = (isinstance(step, ast.Attribute) or is_literal(getattr(step, "slice", 0)) for step in steps)
+    return bool(variable(root)) and all(are_constant)
 
 
 def operands(node: ast.AST) -> list[ast.expr]:
-    """Return the operands of an operation: of a call its owner, arguments and keywords."""
+    """Return the operands of an operation; for a call `x.add(y, alpha=z)` its owner and arguments: `x`, `y`, `z`."""
     match node:
-        case ast.Call(args=given, keywords=words):
-            parts = [each.value if isinstance(each, ast.Starred) else each for each in given]
-            return [*filter(None, [owner_of(node)]), *parts, *(word.value for word in words)]
+        case ast.Call(args=args, keywords=words):
+            values = [arg.value if isinstance(arg, ast.Starred) else arg for arg in args]
+            return [*filter(None, [owner_of(node)]), *values, *(word.value for word in words)]
         case ast.BinOp(left=left, right=right):
             return [left, right]
         case ast.AugAssign(target=target, value=value):
@@ -253,8 +254,8 @@ def operands(node: ast.AST) -> list[ast.expr]:
             return [owner, *_indexes(index)]
         case ast.Assign(targets=[ast.Subscript(value=owner, slice=index)], value=value):
             return [owner, *_indexes(index), value]
-        case ast.Assign(targets=given, value=value):
-            return [*(each.value for each in only(ast.Attribute, given)), value]
+        case ast.Assign(targets=targets, value=value):
+            return [*(target.value for target in only(ast.Attribute, targets)), value]  # `x.data = y`
     return []
 
 

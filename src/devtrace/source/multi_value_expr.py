@@ -21,16 +21,16 @@ _DISPLAYS: Final = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.ListComp, ast.Se
 
 def means_several(node: ast.expr, source: Source, scope: Scope) -> bool:
     """Return whether an expression stands for several values: `parts(x)` in `torch.cat(parts(x))`."""
-    if _is_taken_apart(node, source):
+    if _is_used_as_several(node, source):
         return True
     call = match_code("$function(...)", node)
     code = code_run_by(call["function"], scope) if call is not None else None
     if code is None:
         return False
-    return bool(code.co_flags & CO_GENERATOR) or any(isinstance(each, _DISPLAYS) for _, each in returned_by(code))
+    return bool(code.co_flags & CO_GENERATOR) or any(isinstance(result, _DISPLAYS) for _, result in returned_by(code))
 
 
-def _is_taken_apart(node: ast.expr, source: Source) -> bool:
+def _is_used_as_several(node: ast.expr, source: Source) -> bool:
     match source.parent(node):
         case ast.Starred():
             return True
@@ -43,21 +43,21 @@ def _is_taken_apart(node: ast.expr, source: Source) -> bool:
 
 
 def code_run_by(function: ast.expr, scope: Scope) -> CodeType | None:
-    """Return the function that a call runs: the called one, or a module's `forward`."""
+    """Return the code that a call of a function runs; for a call of a module that of its `forward`."""
     value = evaluate(function, scope)
-    own = (class_dict(kind).get("forward") for kind in classes_of(type(value)))
-    run = next(run_by(next((each for each in own if each is not None), value)), None)
-    return run.__code__ if run is not None else None
+    forwards = (class_dict(kind).get("forward") for kind in classes_of(type(value)))
+    method = next(run_by(next((forward for forward in forwards if forward is not None), value)), None)
+    return method.__code__ if method is not None else None
 
 
 def returned_in(body: ast.AST) -> list[ast.expr]:
     """Return the expressions that a function returns."""
     if isinstance(body, ast.Lambda):
         return [body.body]
-    return [each.value for each in only(ast.Return, statements(body)) if each.value is not None]
+    return [node.value for node in only(ast.Return, statements(body)) if node.value is not None]
 
 
 def returned_by(code: CodeType) -> Iterator[tuple[Source, ast.expr]]:
-    """Yield the returned expressions of a function."""
+    """Yield the expressions that a function returns, each with its source."""
     source = read(code.co_filename)
-    yield from ((source, each) for each in returned_in(source.body_of(code) or NO_CODE))
+    yield from ((source, result) for result in returned_in(source.function_of_code(code) or NO_CODE))

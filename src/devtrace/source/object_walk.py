@@ -94,13 +94,13 @@ def members(owner: Any, most: int | None = None) -> Iterator[Reference]:
     """
     kind = type(owner)
     if kind is dict:
-        return _entries(owner, most)
+        return _steps_to_entries(owner, most)
     if id(kind) in _BARE:
-        return _items(kind, owner, most)
-    return _closed_over(owner) if kind is FunctionType else _of_object(owner, most)
+        return _steps_to_items(kind, owner, most)
+    return _steps_into_closure(owner) if kind is FunctionType else _steps_from_object(owner, most)
 
 
-def _of_object(owner: Any, most: int | None) -> Iterator[Reference]:
+def _steps_from_object(owner: Any, most: int | None) -> Iterator[Reference]:
     if type(owner) is MethodType:
         yield Reference(owner, "attribute", "__self__", owner.__self__)
     elif type(owner) is partial:
@@ -109,18 +109,18 @@ def _of_object(owner: Any, most: int | None) -> Iterator[Reference]:
     else:
         yield from stored(owner, most)
         if not issubclass(type(owner), (tuple, ModuleType)):
-            yield from _of_class(owner)
+            yield from _steps_through_class(owner)
 
 
 def stored(owner: Any, most: int | None = None) -> Iterator[Reference]:
     """Yield the steps to an object's own contents: items (the first `most`), registered parts, attributes."""
     kind = type(owner)
     if issubclass(kind, dict):
-        yield from _entries(owner, most)
+        yield from _steps_to_entries(owner, most)
     elif issubclass(kind, _SEQUENCES):
-        yield from _items(next(base for base in _SEQUENCES if issubclass(kind, base)), owner, most)
+        yield from _steps_to_items(next(base for base in _SEQUENCES if issubclass(kind, base)), owner, most)
     if id(kind) not in _BARE:
-        yield from _attributes(owner)
+        yield from _steps_to_attributes(owner)
 
 
 def registered(module: Any, path: str = "", depth: int = 50) -> Iterator[tuple[str, Any]]:
@@ -134,13 +134,13 @@ def registered(module: Any, path: str = "", depth: int = 50) -> Iterator[tuple[s
 
 def hooks_of(module: Any, *, before: bool) -> Iterator[tuple[Any, bool]]:
     """Yield the hooks that run before a module's forward, or after it, and whether each is given its keywords too."""
-    own: Any = instance_dict(module)
-    table, with_words = (own.get(name) or {} for name in (_BEFORE if before else _AFTER))
+    stored: Any = instance_dict(module)
+    table, with_words = (stored.get(name) or {} for name in (_BEFORE if before else _AFTER))
     yield from ((hook, key in with_words) for key, hook in list(table.items()))
 
 
 def states_of(optimizer: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield the tensors that an optimizer keeps beside its parameters, each with its parameter and key."""
+    """Yield `(parameter, "exp_avg", tensor)` for each tensor that an optimizer keeps for one of its parameters."""
     states: Any = instance_dict(optimizer).get("state")
     for parameter, state in list(dict.items(states)) if issubclass(type(states), dict) else ():
         for key, value in list(dict.items(state)) if issubclass(type(state), dict) else ():
@@ -156,21 +156,21 @@ def groups_of(optimizer: Any) -> list[dict[str, Any]]:
 
 def parameters_of(optimizer: Any) -> list[Any]:
     """Return the parameters that an optimizer steps."""
-    given = (dict.get(group, "params") for group in groups_of(optimizer))
-    return [each for parameters in given if type(parameters) is list for each in parameters]
+    lists = (dict.get(group, "params") for group in groups_of(optimizer))
+    return [parameter for parameters in lists if type(parameters) is list for parameter in parameters]
 
 
-def _entries(owner: Any, most: int | None) -> Iterator[Reference]:
+def _steps_to_entries(owner: Any, most: int | None) -> Iterator[Reference]:
     for key, value in list(islice(dict.items(owner), most)):
         if may_lead(value):
-            if id(type(key)) in _KEYS or (type(key) is tuple and all(id(type(each)) in _KEYS for each in key)):
+            if id(type(key)) in _KEYS or (type(key) is tuple and all(id(type(part)) in _KEYS for part in key)):
                 yield Reference(owner, "item", key, value)
             elif is_tensor(key):
                 yield Reference(owner, "state", key, value)
 
 
-def _items(base: Any, owner: Any, most: int | None) -> Iterator[Reference]:
-    """Yield a sequence's items, those of a named tuple by name."""
+def _steps_to_items(base: Any, owner: Any, most: int | None) -> Iterator[Reference]:
+    """Yield the steps to a sequence's items; those of a named tuple by the names of its fields."""
     names = class_dict(type(owner)).get("_fields") if base is tuple else None
     for index, value in enumerate(islice(base.__iter__(owner), most)):
         if may_lead(value):
@@ -180,48 +180,48 @@ def _items(base: Any, owner: Any, most: int | None) -> Iterator[Reference]:
                 yield Reference(owner, "item", index, value)
 
 
-def _attributes(owner: Any) -> Iterator[Reference]:
-    """Yield an object's attributes, a module's registered parts first."""
-    own = instance_dict(owner)
-    is_module = "_modules" in own and "_parameters" in own
+def _steps_to_attributes(owner: Any) -> Iterator[Reference]:
+    """Yield the steps to an object's attributes, a module's registered parts first."""
+    attributes = instance_dict(owner)
+    is_module = "_modules" in attributes and "_parameters" in attributes
     for table, kind in TABLES.items() if is_module else ():
-        entries: Any = own.get(table)
+        entries: Any = attributes.get(table)
         for name, value in list(dict.items(entries)) if issubclass(type(entries), dict) else ():
             if may_lead(value):
                 yield Reference(owner, kind, name, value)
-    for name, value in beside_torchs(own) if is_module else list(own.items()):
+    for name, value in beside_torchs(attributes) if is_module else list(attributes.items()):
         if type(name) is str and name[:2] != "__" and may_lead(value):
             yield Reference(owner, "attribute", name, value)
 
 
-def beside_torchs(own: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def beside_torchs(stored: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Return a module's attributes without nn.Module's internal ones."""
-    kept, all_ = _kept_by_torch(), list(own.items())
-    are_first = kept.issuperset(islice(own, len(kept)))
-    return all_[len(kept) :] if are_first else [each for each in all_ if each[0] not in kept]
+    torchs, all_ = _internal_names(), list(stored.items())
+    torchs_come_first = torchs.issuperset(islice(stored, len(torchs)))
+    return all_[len(torchs) :] if torchs_come_first else [item for item in all_ if item[0] not in torchs]
 
 
-def _kept_by_torch() -> frozenset[str]:
+def _internal_names() -> frozenset[str]:
     """Return nn.Module's internal attributes: its tables and hooks. A stand-in has those that are read."""
     torch = sys.modules.get("torch")
-    return _kept_by(torch.nn.Module) if torch is not None else frozenset(READ_OF_MODULES)
+    return _attributes_of_new(torch.nn.Module) if torch is not None else frozenset(READ_OF_MODULES)
 
 
 @cache
-def _kept_by(module: type) -> frozenset[str]:
+def _attributes_of_new(module: type) -> frozenset[str]:
     return frozenset(vars(module()))
 
 
-def _of_class(owner: Any) -> Iterator[Reference]:
-    """Yield an object's slots, and the containers and tensors of its classes, up to one of torch's."""
+def _steps_through_class(owner: Any) -> Iterator[Reference]:
+    """Yield the steps to an object's slots, and to the containers and tensors of its classes, up to one of torch's."""
     for klass in classes_of(type(owner)):
-        own = class_dict(klass)
-        module = own.get("__module__")
+        members = class_dict(klass)
+        module = members.get("__module__")
         if type(module) is str and module.partition(".")[0] in ("torch", "builtins"):
             return
-        for name, member in own.items():
+        for name, member in members.items():
             if type(member) is MemberDescriptorType:
-                value = _slot(owner, member)
+                value = _slot_value(owner, member)
                 if may_lead(value):
                     yield Reference(owner, "attribute", name, value)
             elif name[:2] != "__" and is_contents(member):
@@ -229,18 +229,18 @@ def _of_class(owner: Any) -> Iterator[Reference]:
 
 
 def is_contents(member: object) -> bool:
-    """Return whether what a class has is a container or a tensor, and no method or number."""
+    """Return whether a member of a class is a container or a tensor, and no method or number."""
     return id(type(member)) in _CONTAINERS or is_tensor(member)
 
 
-def _slot(owner: Any, member: MemberDescriptorType) -> Any:
+def _slot_value(owner: Any, member: MemberDescriptorType) -> Any:
     try:
         return member.__get__(owner, type(owner))
     except AttributeError:  # an empty one
         return None
 
 
-def _closed_over(function: FunctionType) -> Iterator[Reference]:
+def _steps_into_closure(function: FunctionType) -> Iterator[Reference]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
             yield Reference(function, "closure", name, cell.cell_contents)

@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 from unicodedata import normalize
 
 from devtrace.source.matching import nodes_of, variable
-from devtrace.source.saved_files import given_file
+from devtrace.source.saved_files import saved_file
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,8 +38,8 @@ class Span(NamedTuple):
 
 def lines_of(text: str) -> list[str]:
     """Return the lines with their ends, as Python's parser counts them: a form feed or U+2028 ends no line."""
-    found = _ENDS.split(text)
-    return found if found[-1] else found[:-1]
+    lines = _ENDS.split(text)
+    return lines if lines[-1] else lines[:-1]
 
 
 NamedFunction = ast.FunctionDef | ast.AsyncFunctionDef
@@ -70,58 +70,58 @@ class Source:
     @cached_property
     def imports(self) -> dict[str, str]:
         """Return the full names of all imports, by their local names: T is torch."""
-        found: dict[str, str] = {}
+        full: dict[str, str] = {}
         for node in nodes_of(ast.stmt, self.tree):
             match node:
                 case ast.Import(names=names):
                     roots = (each.name.partition(".")[0] for each in names if not each.asname)
-                    found |= {each.asname: each.name for each in names if each.asname} | {root: root for root in roots}
+                    full |= {each.asname: each.name for each in names if each.asname} | {root: root for root in roots}
                 case ast.ImportFrom(names=names, module=module, level=0):
-                    found |= {each.asname or each.name: f"{module}.{each.name}" for each in names}
-        return found
+                    full |= {each.asname or each.name: f"{module}.{each.name}" for each in names}
+        return full
 
     def known_as(self, full: str) -> str:
         """Return the name that an import gives a module; empty for none."""
         return next((name for name, imported in self.imports.items() if imported == full), "")
 
     def beginning(self, kind: type[N], first: int, last: int) -> Iterator[N]:
-        """Yield the expressions or statements that begin on some lines of the file."""
+        """Yield the expressions or statements of a kind that begin on the lines `first` to `last` of the file."""
         for line in range(first - self.first + 1, last - self.first + 2):
-            yield from (each for each in self._nodes.at(line) if isinstance(each, kind) and each.lineno == line)
+            yield from (node for node in self._nodes.at(line) if isinstance(node, kind) and node.lineno == line)
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         return self._nodes.parent(node)
 
     def mentioning(self, name: str) -> list[ast.stmt]:
         """Return the file's statements whose text has a name, as it is or as Python reads it: `ﬁt` is `fit`."""
-        spans = (lines_of_statement(each) for each in self.tree.body)
+        spans = (lines_of_statement(statement) for statement in self.tree.body)
         texts = ("".join(self._lines[first - 1 : last]) for first, last in spans)
-        found = (name in text or name in normalize("NFKC", text) for text in texts)
-        return [each for each, mentions in zip(self.tree.body, found, strict=True) if mentions]
+        mentions = (name in text or name in normalize("NFKC", text) for text in texts)
+        return [statement for statement, mentioned in zip(self.tree.body, mentions, strict=True) if mentioned]
 
     def part(self, first: int, last: int) -> "Source | None":
-        """Return the outermost function or class around some lines of the file, as a source of its own.
+        """Return the outermost function or class around the lines `first` to `last`, as a source of its own.
 
-        None where they are in no function: code of a file may be about any of its names.
+        None where they are in no function: code outside of functions may use any name of the file.
         """
-        there = self._nodes.at(last - self.first + 1)
-        named = (each for each in there if isinstance(each, NamedFunction))
-        within = next((each for each in named if self.span(each).line < first), None)
-        if within is None:
+        nodes = self._nodes.at(last - self.first + 1)
+        functions = (node for node in nodes if isinstance(node, NamedFunction))
+        outer = next((function for function in functions if self.span(function).line < first), None)
+        if outer is None:
             return None
-        start, end = lines_of_statement(self.outermost(within))
+        start, end = lines_of_statement(self.outermost(outer))
         return parse("".join(self._lines[start - 1 : end]), self.file, self.first + start - 1)
 
     def outermost(self, node: ast.AST) -> ast.AST:
-        """Return the statement of the file that a node is in."""
-        around = list(self.ancestors(node))
-        return around[-2] if len(around) > 1 else node
+        """Return the top-level statement around a node."""
+        ancestors = list(self.ancestors(node))
+        return ancestors[-2] if len(ancestors) > 1 else node
 
     def block(self, statement: ast.AST) -> list[ast.stmt]:
-        """Return the list of statements that contains one; an empty list for what no list contains."""
+        """Return the list of statements that contains a statement; an empty list for what no list contains."""
         parent = self.parent(statement)
         blocks = (getattr(parent, name, None) for name in ("body", "orelse", "finalbody"))
-        return next((each for each in blocks if isinstance(each, list) and statement in each), [])
+        return next((block for block in blocks if isinstance(block, list) and statement in block), [])
 
     def ancestors(self, node: ast.AST | None) -> Iterator[ast.AST]:
         """Yield the node itself, then each node around it, out to the module."""
@@ -129,39 +129,39 @@ class Source:
             yield node
             node = self.parent(node)
 
-    def below(self, node: ast.AST, top: ast.AST) -> Iterator[ast.AST]:
-        """Yield the node itself, then each node around it, as long as it is not another one."""
-        return takewhile(lambda each: each is not top, self.ancestors(node))
+    def up_to(self, node: ast.AST, top: ast.AST) -> Iterator[ast.AST]:
+        """Yield the node itself, then each node around it, up to `top`, which is left out."""
+        return takewhile(lambda outer: outer is not top, self.ancestors(node))
 
     def statement(self, node: ast.AST | None) -> ast.stmt:
         """Return the innermost statement around a node; NO_CODE around none."""
         return self.nearest(ast.stmt, node) or NO_CODE
 
     def nearest(self, kind: type[N], node: ast.AST | None) -> N | None:
-        """Return a node itself, or the first around it, that is of a kind."""
+        """Return the innermost node of a kind among a node and those around it."""
         return next((outer for outer in self.ancestors(node) if isinstance(outer, kind)), None)
 
     def function(self, node: ast.AST) -> FunctionNode | None:
         """Return the innermost function around a node; of a function the one around it."""
         return next((outer for outer in list(self.ancestors(node))[1:] if isinstance(outer, FunctionNode)), None)
 
-    def function_at(self, first: int) -> NamedFunction | None:
+    def function_at(self, line: int) -> NamedFunction | None:
         """Return the function that begins at a line of this text, its decorators included."""
-        return next((each for each in self._functions_at(first) if isinstance(each, NamedFunction)), None)
+        return next((function for function in self._functions_at(line) if isinstance(function, NamedFunction)), None)
 
-    def body_of(self, code: CodeType) -> FunctionNode | None:
+    def function_of_code(self, code: CodeType) -> FunctionNode | None:
         """Return the function that a code object runs; None for a file, a cell or a class."""
-        return self.body_at(code.co_firstlineno, code.co_name)
+        return self.function_named_at(code.co_firstlineno, code.co_name)
 
-    def body_at(self, first: int, name: str) -> FunctionNode | None:
-        """Return the function of a name that begins at a line of the file, its decorators included."""
-        begin = self._functions_at(first - self.first + 1)
-        return next((each for each in begin if getattr(each, "name", "<lambda>") == name), None)
+    def function_named_at(self, line: int, name: str) -> FunctionNode | None:
+        """Return the function of a name (or the `<lambda>`) that begins at a line of the file, decorators included."""
+        functions = self._functions_at(line - self.first + 1)
+        return next((function for function in functions if getattr(function, "name", "<lambda>") == name), None)
 
     def _functions_at(self, line: int) -> Iterator[FunctionNode]:
         """Yield the functions that begin at a line of this text, with their decorators."""
-        near = (each for node in self._nodes.at(line) for each in (node, self.parent(node)))
-        return (each for each in near if isinstance(each, FunctionNode) and lines_of_statement(each)[0] == line)
+        near = (outer for node in self._nodes.at(line) for outer in (node, self.parent(node)))
+        return (node for node in near if isinstance(node, FunctionNode) and lines_of_statement(node)[0] == line)
 
     def span(self, node: ast.AST) -> Span:
         """Return a node's span in the file."""
@@ -175,10 +175,10 @@ class Source:
         end_line, end_column = getattr(node, "end_lineno", None), getattr(node, "end_col_offset", None)
         if line is None or column is None or end_line is None or end_column is None:
             return ""
-        raw = [each.encode() for each in self._lines[line - 1 : end_line]]
-        raw[-1] = raw[-1][:end_column]
-        raw[0] = raw[0][column:]
-        return b"".join(raw).decode()
+        lines = [line_text.encode() for line_text in self._lines[line - 1 : end_line]]
+        lines[-1] = lines[-1][:end_column]
+        lines[0] = lines[0][column:]
+        return b"".join(lines).decode()
 
     def line(self, number: int) -> str:
         """Return a line of the file, its indent included; empty when it is not in this source."""
@@ -190,15 +190,15 @@ class Source:
 
         Without columns: the statement that begins at the line, else the innermost one around it.
         """
-        there: list[_At] = [(self.span(node), node) for node in self._nodes.at(span.line - self.first + 1)]
+        on_line: list[_Spot] = [(self.span(node), node) for node in self._nodes.at(span.line - self.first + 1)]
         if span.column < 0:
-            statements = [each for each in there if isinstance(each[1], ast.stmt)]
-            first = min(
-                statements, key=lambda at: (at[0].line != span.line, at[0].end_line - at[0].line), default=_NONE
+            statements = [(place, node) for place, node in on_line if isinstance(node, ast.stmt)]
+            _, statement = min(
+                statements, key=lambda at: (at[0].line != span.line, at[0].end_line - at[0].line), default=_NO_SPOT
             )
-            return first[1]
-        around = [each for each in there if each[0][:2] <= span[:2] and span[2:] <= each[0][2:]]
-        return max(around, key=_smallness, default=_NONE)[1]
+            return statement
+        around = [(place, node) for place, node in on_line if place[:2] <= span[:2] and span[2:] <= place[2:]]
+        return max(around, key=_smallness, default=_NO_SPOT)[1]
 
 
 NO_SOURCE: Final = Source("", "", ast.Module([], []))
@@ -206,21 +206,21 @@ NO_SOURCE: Final = Source("", "", ast.Module([], []))
 
 
 def parameters(body: ast.AST, *, starred: bool = False) -> list[str]:
-    """Return the names of a function's parameters, positional ones first; `starred`: that of `*args` too."""
+    """Return the names of a function's parameters, positional first; `starred`: those of `*args` and `**words` too."""
     if not isinstance(body, FunctionNode):
         return []
-    given = body.args
-    rest = [each for each in (given.vararg, given.kwarg) if each is not None] if starred else []
-    return [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, *rest)]
+    signature = body.args
+    rest = [star for star in (signature.vararg, signature.kwarg) if star is not None] if starred else []
+    return [parameter.arg for parameter in (*signature.posonlyargs, *signature.args, *signature.kwonlyargs, *rest)]
 
 
 def defaults(function: ast.AST | None) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the parameters of a function that have a default, each with that."""
+    """Yield the name and the default's code of each parameter with a default: `bias` and `True` of `bias=True`."""
     if isinstance(function, FunctionNode):
-        given = function.args
-        positional = zip(reversed([*given.posonlyargs, *given.args]), reversed(given.defaults), strict=False)
-        words = zip(given.kwonlyargs, given.kw_defaults, strict=True)
-        yield from ((each.arg, value) for each, value in (*positional, *words) if value is not None)
+        args = function.args
+        positional = zip(reversed([*args.posonlyargs, *args.args]), reversed(args.defaults), strict=False)
+        by_keyword = zip(args.kwonlyargs, args.kw_defaults, strict=True)
+        yield from ((parameter.arg, value) for parameter, value in (*positional, *by_keyword) if value is not None)
 
 
 def own_name(source: Source, node: ast.AST) -> str:
@@ -229,9 +229,9 @@ def own_name(source: Source, node: ast.AST) -> str:
     Of a package's file only the function is kept; one that is indented is taken for a method.
     """
     classes = (ast.ClassDef, ast.Module) if source.indent else (ast.ClassDef,)
-    methods = (each for each in source.ancestors(node) if isinstance(source.parent(each), classes))
-    method = next((each for each in methods if isinstance(each, FunctionNode)), None)
-    is_static = any(variable(each) == "staticmethod" for each in getattr(method, "decorator_list", ()))
+    members = (outer for outer in source.ancestors(node) if isinstance(source.parent(outer), classes))
+    method = next((outer for outer in members if isinstance(outer, FunctionNode)), None)
+    is_static = any(variable(decorator) == "staticmethod" for decorator in getattr(method, "decorator_list", ()))
     return "" if method is None or is_static else next(iter(parameters(method)), "")
 
 
@@ -239,28 +239,28 @@ def kept_with_source(find: Callable[Concatenate[Source, P], T]) -> Callable[Conc
     """Cache a function's results on its source, for as long as that is kept."""
 
     @wraps(find)
-    def found(source: Source, /, *args: P.args, **words: P.kwargs) -> T:
+    def cached(source: Source, /, *args: P.args, **words: P.kwargs) -> T:
         key = find, *args
         if key not in source.kept:
             source.kept[key] = find(source, *args, **words)
         result: T = source.kept[key]
         return result
 
-    return found
+    return cached
 
 
-_At = tuple[Span, ast.AST]
-_NONE: Final[_At] = Span(0, 0, 0, 0), NO_CODE
+_Spot = tuple[Span, ast.AST]
+_NO_SPOT: Final[_Spot] = Span(0, 0, 0, 0), NO_CODE
 
 
-def _smallness(found: _At) -> tuple[int, int, int, int, bool]:
-    at, node = found
-    return at.line, at.column, -at.end_line, -at.end_column, isinstance(node, ast.expr)
+def _smallness(spot: _Spot) -> tuple[int, int, int, int, bool]:
+    span, node = spot
+    return span.line, span.column, -span.end_line, -span.end_column, isinstance(node, ast.expr)
 
 
 def lines_of_statement(node: ast.AST) -> tuple[int, int]:
     """Return the first and the last line of a statement, or a lambda, with its decorators."""
-    lines = [getattr(each, "lineno", 1) for each in (node, *getattr(node, "decorator_list", ()))]
+    lines = [getattr(part, "lineno", 1) for part in (node, *getattr(node, "decorator_list", ()))]
     return min(lines), getattr(node, "end_lineno", None) or max(lines)
 
 
@@ -269,30 +269,29 @@ class _Nodes:
 
     def __init__(self, tree: ast.Module) -> None:
         self._tree = tree
-        self._starts = [lines_of_statement(each)[0] for each in tree.body]
-        self._parents: dict[ast.AST, ast.AST] = {}
+        self._starts = [lines_of_statement(statement)[0] for statement in tree.body]
+        self._parents: dict[ast.AST, ast.AST] = dict.fromkeys(tree.body, tree)
         self._on_line: dict[int, list[ast.expr | ast.stmt]] = defaultdict(list)
-        self._known: set[int] = set()
+        self._walked: set[int] = set()
 
     def at(self, line: int) -> list[ast.expr | ast.stmt]:
         """Return the expressions and statements that a line of the text has a part of."""
-        first, last = bisect_left(self._starts, line), bisect_right(self._starts, line)
-        self._add(range(max(first - 1, 0), last))
+        start, stop = bisect_left(self._starts, line), bisect_right(self._starts, line)
+        self._walk_statements(range(max(start - 1, 0), stop))  # the one that begins above may reach the line
         return self._on_line.get(line, [])
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         if node is not self._tree and node not in self._parents:
             self.at(getattr(node, "lineno", 0))
-            if node not in self._parents:  # it knows no line of its own
-                self._add(range(len(self._starts)))
+            if node not in self._parents:  # a node such as `ast.arguments` has no line of its own
+                self._walk_statements(range(len(self._starts)))
         return self._parents.get(node)
 
-    def _add(self, numbers: range) -> None:
-        for number in [each for each in numbers if each not in self._known]:
-            self._known.add(number)
-            statement = self._tree.body[number]
-            self._parents[statement] = self._tree
-            for node in ast.walk(statement):
+    def _walk_statements(self, indexes: range) -> None:
+        """Note the parents and the lines of all nodes in these statements of the tree, once each."""
+        for index in [index for index in indexes if index not in self._walked]:
+            self._walked.add(index)
+            for node in ast.walk(self._tree.body[index]):
                 self._parents.update(dict.fromkeys(ast.iter_child_nodes(node), node))
                 if isinstance(node, ast.expr | ast.stmt):
                     for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
@@ -308,19 +307,19 @@ def parse(text: str, file: str = "", first: int = 1) -> Source | None:
     key = text, file, first
     with _keeping:
         if key not in _kept:
-            _kept[key] = _parsed(text, file, first)
-            size = sum(len(each) for each, _, _ in _kept)
+            _kept[key] = _parse_dedented(text, file, first)
+            size = sum(len(source_text) for source_text, _, _ in _kept)
             while size > MOST_TEXT and len(_kept) > 1:
-                size -= len(_kept.popitem(last=False)[0][0])
+                size -= len(_kept.popitem(last=False)[0][0])  # the least recently used
         _kept.move_to_end(key)
         return _kept[key]
 
 
-def _parsed(text: str, file: str, first: int) -> Source | None:
-    cut = textwrap.dedent(text) if text[:1] in (" ", "\t") else text
-    indent = len(text) - len(text.lstrip(" \t")) if cut is not text else 0
+def _parse_dedented(text: str, file: str, first: int) -> Source | None:
+    dedented = textwrap.dedent(text) if text[:1] in (" ", "\t") else text
+    indent = len(text) - len(text.lstrip(" \t")) if dedented is not text else 0
     try:
-        return Source(file, cut, ast.parse(cut), first, indent)
+        return Source(file, dedented, ast.parse(dedented), first, indent)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -333,8 +332,8 @@ def read(file: str) -> Source:
 
 def text_of(file: str) -> str:
     """Return the text of a file or a cell; empty where nobody has it."""
-    if (given := given_file(file)) is not None:
-        return given.text
+    if (saved := saved_file(file)) is not None:
+        return saved.text
     try:
         return "".join(linecache.getlines(file))
     except Exception:  # noqa: BLE001 (a loader's get_source is anybody's code)
@@ -350,7 +349,7 @@ def node_of(code: CodeType, instruction: int) -> tuple[Source, ast.AST]:
 def span_at(code: CodeType, instruction: int) -> Span:
     """Return the span of an instruction (`frame.f_lasti`, `tb_lasti`)."""
     positions = list(code.co_positions())
-    index = _where_tested(code.co_code, instruction // 2)
+    index = _index_of_condition(code.co_code, instruction // 2)
     if not 0 <= index < len(positions):
         return Span(code.co_firstlineno, -1, -1, -1)
     line, end_line, column, end_column = positions[index]
@@ -359,8 +358,8 @@ def span_at(code: CodeType, instruction: int) -> Span:
     return Span(line, column, end_line, end_column)
 
 
-def _where_tested(instructions: bytes, index: int) -> int:
-    """Return the instruction with a jump's condition: all jumps of `a == 1 and b.any()` are at the first part."""
+def _index_of_condition(instructions: bytes, index: int) -> int:
+    """Return the index of a jump's condition: Python places all jumps of `a == 1 and b.any()` at the first part."""
     if not 0 <= 2 * index < len(instructions) or not opname[instructions[2 * index]].startswith(_TESTS):
         return index
     before = range(index - 1, -1, -1)

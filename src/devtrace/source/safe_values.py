@@ -71,12 +71,12 @@ class Scope:
 
 
 def code_in(kind: type) -> CodeType | None:
-    """Return the code of the first method of a class's own, by which its file is known; None where it has none."""
-    return next((each.__code__ for each in class_dict(kind).values() if type(each) is FunctionType), None)
+    """Return the code of a class's first own method, which tells the class's file; None without one."""
+    return next((member.__code__ for member in class_dict(kind).values() if type(member) is FunctionType), None)
 
 
 def is_around(function: object, name: str, file: str, line: int) -> bool:
-    """Return whether a line may be in a function: its own name tells, whatever a program calls it."""
+    """Return whether a line may be in a function that `file` defines as `name`; a variable may call it otherwise."""
     code = function.__code__ if type(function) is FunctionType else None
     return code is not None and (code.co_name, code.co_filename) == (name, file) and code.co_firstlineno <= line
 
@@ -112,69 +112,70 @@ def attribute(owner: Any, name: str) -> Any:
     """
     if owner is MISSING:
         return MISSING
-    own = instance_dict(owner)
-    found = _class_attribute(owner, name)
-    if issubclass(type(found), property):
-        given = _returned(owner, found.fget)
-        return evaluate(*given) if given is not None and isinstance(given[0], ast.Attribute) else MISSING
-    if name in own:
-        return own[name]
+    stored = instance_dict(owner)
+    member = _class_attribute(owner, name)
+    if issubclass(type(member), property):
+        returned = _sole_return(owner, member.fget)
+        return evaluate(*returned) if returned is not None and isinstance(returned[0], ast.Attribute) else MISSING
+    if name in stored:
+        return stored[name]
     for table in ("_parameters", "_buffers", "_modules"):
-        entries = own.get(table)
+        entries = stored.get(table)
         if isinstance(entries, dict) and name in entries:
             return dict.get(entries, name)
-    if type(found) in (MemberDescriptorType, FIELD):
+    if type(member) in (MemberDescriptorType, FIELD):
         try:
-            return found.__get__(owner, type(owner))
+            return member.__get__(owner, type(owner))
         except AttributeError:
             return MISSING
-    bound = _class_attribute(found, "__get__") if found is not MISSING else None
-    return found if bound is MISSING else MISSING
+    getter = _class_attribute(member, "__get__") if member is not MISSING else None
+    return member if getter is MISSING else MISSING  # a descriptor's `__get__` would run code
 
 
 def instance_dict(owner: Any) -> Mapping[str, Any]:
     """Return the attributes that an object itself stores, without asking it: its nearest class reads them."""
     readers = (class_dict(klass).get("__dict__") for klass in classes_of(type(owner)))
-    reader: Any = next((each for each in readers if each is not None), None)
+    reader: Any = next((reader for reader in readers if reader is not None), None)
     if type(reader) not in (GetSetDescriptorType, MemberDescriptorType):
         return {}  # it has slots only, or a `__dict__` of the user's own
-    own = reader.__get__(owner, type(owner))
-    if type(own) is dict or type(own) is MappingProxyType:
-        return own
-    return dict(dict.items(own)) if issubclass(type(own), dict) else {}
+    stored = reader.__get__(owner, type(owner))
+    if type(stored) is dict or type(stored) is MappingProxyType:
+        return stored
+    return dict(dict.items(stored)) if issubclass(type(stored), dict) else {}
 
 
 def _class_attribute(owner: Any, name: str) -> Any:
     for base in classes_of(owner if issubclass(type(owner), type) else type(owner)):
-        own = class_dict(base)
-        if name in own:
-            return own[name]
+        members = class_dict(base)
+        if name in members:
+            return members[name]
     return MISSING
 
 
 def returned_by_property(owner: Any, name: str) -> tuple[ast.expr, Scope] | None:
     """Return the expression that a property returns, with its scope; None if the property does more than that."""
-    found = _class_attribute(owner, name)
-    return _returned(owner, found.fget) if issubclass(type(found), property) else None
+    member = _class_attribute(owner, name)
+    return _sole_return(owner, member.fget) if issubclass(type(member), property) else None
 
 
 def returned_by_call(call: ast.Call, scope: Scope) -> Any:
-    """Return the result of a method, or callable object, that only looks up `self.scale`; else MISSING."""
+    """Return the value of `self.scale` for `net.scale_now()` or `net()` whose body only returns that; else MISSING."""
     owner = evaluate(call.func, scope)
-    function: Any = next(run_by(owner), None) if type(owner) is not FunctionType else None
+    function: Any = next(run_by(owner), None) if type(owner) is not FunctionType else None  # which has no self
     if owner is MISSING and isinstance(call.func, ast.Attribute):
         owner = evaluate(call.func.value, scope)
         function = _class_attribute(owner, call.func.attr)
-    given = _returned(owner, function)
-    return evaluate(*given) if given is not None else MISSING
+    returned = _sole_return(owner, function)
+    return evaluate(*returned) if returned is not None else MISSING
 
 
-def _returned(owner: Any, function: Any) -> tuple[ast.expr, Scope] | None:
+def _sole_return(owner: Any, function: Any) -> tuple[ast.expr, Scope] | None:
+    """Return the expression of `def f(self): return self.scale` with its scope; None for a function that does more."""
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType) or code.co_argcount != 1:
         return None
-    function = read(code.co_filename).function_at(code.co_firstlineno)
-    body = function.body[ast.get_docstring(function) is not None :] if function is not None else []
+    node = read(code.co_filename).function_at(code.co_firstlineno)
+    body = node.body[ast.get_docstring(node) is not None :] if node is not None else []
     match body:
         case [ast.Return(value=ast.expr() as value)]:
             return value, Scope({code.co_varnames[0]: owner}, {})
@@ -184,38 +185,38 @@ def _returned(owner: Any, function: Any) -> tuple[ast.expr, Scope] | None:
 def with_wrapped(value: Any) -> Iterator[FunctionType]:
     """Yield a function and its wrapped functions, each once: a function may wrap itself."""
     seen: list[FunctionType] = []
-    while type(value) is FunctionType and not any(value is each for each in seen):
+    while type(value) is FunctionType and not any(value is earlier for earlier in seen):
         yield value
         seen.append(value)
         value = value.__dict__.get("__wrapped__")
 
 
 def run_by(value: Any) -> Iterator[FunctionType]:
-    """Yield the functions that a call of an object runs: of a method, a `functools.partial` or a class with a call."""
+    """Yield the functions that a call of an object runs: a function, a method, a `functools.partial`, a `__call__`."""
     value = value.func if type(value) is partial else value
     yield from with_wrapped(value.__func__ if type(value) is MethodType else value)
     yield from with_wrapped(_class_attribute(type(value), "__call__"))
 
 
 def kept_defaults(code: CodeType, namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the defaults of the function that runs a code object, where its own name leads to it, by parameter."""
-    first, *inner = code.co_qualname.split(".")
-    value: Any = namespace.get(first)
+    """Return the default values, by parameter, of the function that has a code, if its qualified name leads to it."""
+    outermost, *inner = code.co_qualname.split(".")
+    value: Any = namespace.get(outermost)
     for name in inner:
         value = class_dict(value).get(name) if issubclass(type(value), type) else None
     value = value.__func__ if type(value) in (staticmethod, classmethod) else value
-    function = next((each for each in with_wrapped(value) if each.__code__ is code), None)
+    function = next((inner for inner in with_wrapped(value) if inner.__code__ is code), None)
     if function is None:
         return {}
     values = reversed(function.__defaults__ or ())
-    last = zip(reversed(code.co_varnames[: code.co_argcount]), values, strict=False)
-    return {**dict(last), **(function.__kwdefaults__ or {})}
+    positional = zip(reversed(code.co_varnames[: code.co_argcount]), values, strict=False)
+    return {**dict(positional), **(function.__kwdefaults__ or {})}
 
 
 def constructor_fields(kind: type) -> list[str]:
     """Return the fields of a dataclass or a named tuple, in the order of its constructor."""
-    own = class_dict(kind)
-    fields = own.get("__dataclass_fields__", own.get("_fields"))
+    members = class_dict(kind)
+    fields = members.get("__dataclass_fields__", members.get("_fields"))
     return list(fields) if type(fields) in (dict, tuple) else []
 
 
@@ -232,13 +233,13 @@ def item(owner: Any, index: Any) -> Any:
         except (IndexError, TypeError):
             return MISSING
     if type(getter) is FunctionType and getter.__module__ == "torch.nn.modules.container":
-        return _contained(instance_dict(owner), index)
+        return _item_of_container(instance_dict(owner), index)
     return MISSING
 
 
-def _contained(own: Mapping[str, Any], index: int | str) -> Any:
+def _item_of_container(stored: Mapping[str, Any], index: int | str) -> Any:
     for table in ("_modules", "_parameters"):
-        entries = own.get(table)
+        entries = stored.get(table)
         if isinstance(entries, dict) and entries:
             key = str(index + len(entries)) if isinstance(index, int) and index < 0 else str(index)
             if key in entries:
@@ -260,21 +261,21 @@ def values(node: ast.AST, source: Source, scope: Scope) -> list[Value]:
     Of `self.table[: n].to(d)` it is `self.table`: a path ends before a call, a slice or a property.
     Functions and classes defined inside are left out.
     """
-    return [found for path in _paths(node) if (found := _longest(path, source, scope)) is not None]
+    return [value for path in _maximal_paths(node) if (value := _longest_with_value(path, source, scope)) is not None]
 
 
-def _paths(node: ast.AST) -> Iterator[ast.expr]:
+def _maximal_paths(node: ast.AST) -> Iterator[ast.expr]:
     """Yield maximal chains of names, attributes and subscripts below a node, and those inside their indexes."""
     if isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.NamedExpr):
         yield node
     inner = _chain_parts(node) if is_step(node) else ast.iter_child_nodes(node)
     for child in inner:
         if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            yield from _paths(child)
+            yield from _maximal_paths(child)
 
 
 def _chain_parts(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a chain's indexes, and its first link if that is no name."""
+    """Yield a chain's indexes, and its first link if that is no name: `i` and `f(x)` of `f(x).y[i]`."""
     match node:
         case ast.Attribute(value=owner):
             yield from _chain_parts(owner)
@@ -285,7 +286,7 @@ def _chain_parts(node: ast.AST) -> Iterator[ast.AST]:
             yield node
 
 
-def _longest(path: ast.expr, source: Source, scope: Scope) -> Value | None:
+def _longest_with_value(path: ast.expr, source: Source, scope: Scope) -> Value | None:
     while (value := evaluate(path, scope)) is MISSING:
         if not is_step(path):
             return None
@@ -299,7 +300,7 @@ def _longest(path: ast.expr, source: Source, scope: Scope) -> Value | None:
 def plain(node: ast.AST, scope: Scope) -> str | int | None:
     """Return the value of code that is a text or a number, or computes a text from such."""
     try:
-        value = _value(node, scope)
+        value = _constant_or_text(node, scope)
     except LookupError:
         return None
     return value if type(value) in (str, int) else None
@@ -311,18 +312,18 @@ def worth(node: ast.AST, scope: Scope) -> Any:
     return evaluate(node, scope) if computed is None else computed
 
 
-def _value(node: ast.AST, scope: Scope) -> Any:
+def _constant_or_text(node: ast.AST, scope: Scope) -> Any:
     match node:
         case ast.Constant(value=value):
             return value
         case ast.JoinedStr(values=parts):
-            return "".join(str(_known(part, scope)) for part in parts)
+            return "".join(str(_plain_or_raise(part, scope)) for part in parts)
         case ast.FormattedValue(value=inner, format_spec=None):
-            return _known(inner, scope)
+            return _plain_or_raise(inner, scope)
     return evaluate(node, scope)
 
 
-def _known(node: ast.AST, scope: Scope) -> str | int:
+def _plain_or_raise(node: ast.AST, scope: Scope) -> str | int:
     value = plain(node, scope)
     if value is None:
         raise LookupError

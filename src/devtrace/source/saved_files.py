@@ -29,21 +29,21 @@ class SavedFiles:
     kinds: tuple[str, ...] = ()
 
 
-_GIVEN: Final[ContextVar[SavedFiles | None]] = ContextVar("files", default=None)
-given: Final = _GIVEN.get
+_IN_USE: Final[ContextVar[SavedFiles | None]] = ContextVar("files", default=None)
+files_in_use: Final = _IN_USE.get
 
 
-def given_file(file: str) -> File | None:
+def saved_file(file: str) -> File | None:
     """Return what a case has of a file; None where this machine is asked."""
-    files = given()
+    files = files_in_use()
     return None if files is None else files.by_name.get(file, File())
 
 
 @contextmanager
 def reading(files: SavedFiles | None) -> Iterator[None]:
     """Read from a case; None: from this machine."""
-    token = _GIVEN.set(files)
+    token = _IN_USE.set(files)
     try:
         yield
     finally:
-        _GIVEN.reset(token)
+        _IN_USE.reset(token)

@@ -67,7 +67,7 @@ class Snapshot:
         vars(self)["freeze"] = Objects
 
     def facts_of(self, kind: type[Fact]) -> tuple[Fact, ...]:
-        return tuple(each for each in self.facts if isinstance(each, kind))
+        return tuple(fact for fact in self.facts if isinstance(fact, kind))
 
 
 def frozen(
@@ -78,16 +78,16 @@ def frozen(
 ) -> Objects:
     """Freeze the variables of an error's frames, innermost first, and the user's; `files`: those that ran."""
     modules = _modules_of({file for file in files if owner_of(file) == "user"})
-    texts = {*(frame.f_code.co_filename for frame in frames), *modules, *files}
-    freezer = Freezer(row_of, {each for file in texts for each in _MENTIONED.findall(text_of(file))})
-    made = [_frozen_frame(freezer, frame) for frame in reversed(frames)][::-1]
-    own = freezer.namespace(names, whole=True) if names is not None else None
-    others = {file: freezer.namespace(each, whole=True) for file, each in modules.items()}
+    sources = {*(frame.f_code.co_filename for frame in frames), *modules, *files}
+    freezer = Freezer(row_of, {word for file in sources for word in _MENTIONED.findall(text_of(file))})
+    stand_ins = [_frozen_frame(freezer, frame) for frame in reversed(frames)][::-1]
+    variables = freezer.namespace(names, whole=True) if names is not None else None
+    others = {file: freezer.namespace(members, whole=True) for file, members in modules.items()}
     freezer.fill()
-    for frame, stand_in in zip(frames, made, strict=True):
+    for frame, stand_in in zip(frames, stand_ins, strict=True):
         stand_in.f_locals.update(_keys_in(frame.f_locals, freezer.keys))
         forget_locals(frame)
-    return Objects(tuple(made), own, others, accelerators())
+    return Objects(tuple(stand_ins), variables, others, accelerators())
 
 
 def _frozen_frame(freezer: Freezer, frame: FrameType) -> Frame:
@@ -105,11 +105,11 @@ def _frozen_frame(freezer: Freezer, frame: FrameType) -> Frame:
 
 
 def _keys_in(variables: Names, keys: Collection[str]) -> dict[str, str]:
-    """Return the variables that are a key: `name` of `shadow[name]`."""
+    """Return the variables whose text is a key of some dictionary: `name` of `shadow[name]`."""
     return {name: value for name, value in dict(variables).items() if type(value) is str and value in keys}
 
 
 def _modules_of(files: set[str]) -> dict[str, Names]:
     """Return the names of the imported modules that are in some files."""
-    found = (instance_dict(module) for module in list(sys.modules.values()))
-    return {file: names for names in found if type(file := names.get("__file__")) is str and file in files}
+    namespaces = (instance_dict(module) for module in list(sys.modules.values()))
+    return {file: names for names in namespaces if type(file := names.get("__file__")) is str and file in files}

@@ -37,38 +37,38 @@ _KNOWN: Final[Mapping[str, Any]] = {
 _NAMES: Final = {id(each): name for name, each in _KNOWN.items()}
 
 
-def _give(made: Any, items: list[Any], members: Mapping[str, Any]) -> None:
-    instance_dict(made).update(members)  # type: ignore[attr-defined]
+def _add_members(value: Any, items: list[Any], members: Mapping[str, Any]) -> None:
+    instance_dict(value).update(members)  # type: ignore[attr-defined]
 
 
 class _Kind(NamedTuple):
-    """Parts, items and members of an object; `make` makes it of its parts, `give` adds the rest."""
+    """Parts, items and members of an object; `make` makes it of its parts, `fill` adds the rest."""
 
     parts: Callable[[Any], Iterable[Any]]
     make: Callable[..., Any]
     items: Callable[[Any], Iterable[Any]] = lambda _: ()
     members: Callable[[Any], Mapping[str, Any]] = lambda _: {}
-    give: Callable[[Any, list[Any], Mapping[str, Any]], None] = _give
+    fill: Callable[[Any, list[Any], Mapping[str, Any]], None] = _add_members
 
 
-def _class_of(value: Any) -> list[type]:
+def _only_class(value: Any) -> list[type]:
     return [type(value)]
 
 
 def _parts_of_class(kind: type) -> list[Any]:
-    own = class_dict(kind)
-    return [*full_name_of(kind), own.get("__file__", ""), "__call__" in own, *bases_of(kind)]
+    members = class_dict(kind)
+    return [*full_name_of(kind), members.get("__file__", ""), "__call__" in members, *bases_of(kind)]
 
 
-def _class(module: str, name: str, file: str, is_called: bool, *bases: type) -> type:
-    """Return a class; a method of an object that can be called is made before that object's class has its members."""
-    made = new_class(module, name, file, bases)
+def _make_class(module: str, name: str, file: str, is_called: bool, *bases: type) -> type:
+    """Return a class. It has a `__call__` at once: a method of its object may be made before its own members."""
+    kind = new_class(module, name, file, bases)
     if is_called:
-        type.__setattr__(made, "__call__", no_code)
-    return made
+        type.__setattr__(kind, "__call__", no_code)
+    return kind
 
 
-def _number(text: str) -> Any:
+def _make_number(text: str) -> Any:
     return int(text, 16) if "x" in text else complex(text) if "j" in text else float(text)
 
 
@@ -76,40 +76,40 @@ def _pairs(flat: list[Any]) -> Iterator[tuple[Any, Any]]:
     return zip(flat[::2], flat[1::2], strict=True)
 
 
-def _closed_over(function: FunctionType) -> Iterator[Any]:
-    for number, cell in enumerate(function.__closure__ or ()):
+def _cells_of(function: FunctionType) -> Iterator[Any]:
+    for index, cell in enumerate(function.__closure__ or ()):
         try:
-            yield from (number, cell.cell_contents)
+            yield from (index, cell.cell_contents)
         except ValueError:  # not bound yet
             continue
 
 
-def _give_function(made: FunctionType, items: list[Any], members: Mapping[str, Any]) -> None:
-    for number, value in _pairs(items):
-        (made.__closure__ or ())[number].cell_contents = value
+def _fill_function(function: FunctionType, items: list[Any], members: Mapping[str, Any]) -> None:
+    for index, value in _pairs(items):
+        (function.__closure__ or ())[index].cell_contents = value
     for name, value in members.items():
-        setattr(made, name, value)
+        setattr(function, name, value)
 
 
-def _give_class(made: type, items: list[Any], members: Mapping[str, Any]) -> None:
+def _fill_class(kind: type, items: list[Any], members: Mapping[str, Any]) -> None:
     for name, value in members.items():
         if name[:2] != "__" or name in _READ:  # Python would call the others
-            type.__setattr__(made, name, value)
+            type.__setattr__(kind, name, value)
 
 
-def _give_list(made: Any, items: list[Any], members: Mapping[str, Any]) -> None:
-    (list if issubclass(type(made), list) else deque).extend(made, items)
-    _give(made, [], members)
+def _fill_list(value: Any, items: list[Any], members: Mapping[str, Any]) -> None:
+    (list if issubclass(type(value), list) else deque).extend(value, items)
+    _add_members(value, [], members)
 
 
-def _give_dict(made: Any, items: list[Any], members: Mapping[str, Any]) -> None:
-    dict.update(made, _pairs(items))
-    _give(made, [], members)
+def _fill_dict(value: Any, items: list[Any], members: Mapping[str, Any]) -> None:
+    dict.update(value, _pairs(items))
+    _add_members(value, [], members)
 
 
 _KINDS: Final[Mapping[str, _Kind]] = {
     "known": _Kind(lambda value: [_NAMES[id(value)]], _KNOWN.__getitem__),
-    "number": _Kind(lambda value: [hex(value) if type(value) is int else repr(value)], _number),
+    "number": _Kind(lambda value: [hex(value) if type(value) is int else repr(value)], _make_number),
     "range": _Kind(lambda value: [value.start, value.stop, value.step], range),
     "code": _Kind(
         lambda value: [getattr(value, name) for name in OF_CODE],
@@ -119,16 +119,16 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "function": _Kind(
         lambda value: [value.__code__, value.__globals__, value.__name__],
         new_function,
-        _closed_over,
+        _cells_of,
         lambda value: {name: getattr(value, name) for name in _OF_FUNCTIONS} | value.__dict__,
-        _give_function,
+        _fill_function,
     ),
     "method": _Kind(lambda value: [value.__func__, value.__self__], MethodType),
     "partial": _Kind(
         lambda value: [value.func, *value.args],
         partial,
         members=lambda value: value.keywords,
-        give=lambda made, _, members: made.keywords.update(members),
+        fill=lambda made, _, members: made.keywords.update(members),
     ),
     "property": _Kind(lambda value: [value.fget], property),
     "staticmethod": _Kind(lambda value: [value.__func__], staticmethod),
@@ -136,9 +136,9 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "field": _Kind(lambda value: [value.__reduce__()[1][0]], lambda number: FIELD(number, "")),
     "class": _Kind(
         _parts_of_class,
-        _class,
+        _make_class,
         members=lambda value: {name: each for name, each in class_dict(value).items() if name not in _OF_CLASSES},
-        give=_give_class,
+        fill=_fill_class,
     ),
     "named": _Kind(lambda value: [type(value), str(value)], lambda kind, name: kind(name)),
     "tensor": _Kind(
@@ -156,12 +156,12 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         members=instance_dict,
     ),
     "frozenset": _Kind(lambda value: value, lambda *items: frozenset(items)),
-    "list": _Kind(_class_of, list.__new__, list.__iter__, instance_dict, _give_list),
-    "deque": _Kind(_class_of, deque.__new__, deque.__iter__, instance_dict, _give_list),
+    "list": _Kind(_only_class, list.__new__, list.__iter__, instance_dict, _fill_list),
+    "deque": _Kind(_only_class, deque.__new__, deque.__iter__, instance_dict, _fill_list),
     "dict": _Kind(
-        _class_of, dict.__new__, lambda value: chain.from_iterable(dict.items(value)), instance_dict, _give_dict
+        _only_class, dict.__new__, lambda value: chain.from_iterable(dict.items(value)), instance_dict, _fill_dict
     ),
-    "object": _Kind(_class_of, object.__new__, members=instance_dict),
+    "object": _Kind(_only_class, object.__new__, members=instance_dict),
 }
 _EXACT: Final[Mapping[type, str]] = {
     **dict.fromkeys((int, float, complex), "number"),
@@ -176,53 +176,53 @@ _BELOW: Final[Mapping[type, str]] = {
 
 
 def to_rows(value: object, records: Records) -> dict[str, Any]:
-    """Return a value with all that it leads to."""
+    """Return a value, and all objects that it leads to, as rows."""
     rows: list[list[Any]] = []
-    numbers: dict[int, int] = {}  # by id
+    row_numbers: dict[int, int] = {}  # by id
     waiting: deque[tuple[Any, _Kind, list[Any]]] = deque()
-    alive: list[object] = []  # as long as their ids are in use
+    alive: list[object] = []  # objects whose ids are in use
 
-    def written(value: Any) -> Any:
+    def encode(value: Any) -> Any:
         if _is_plain(value):
             return value
-        number = numbers.get(id(value))
-        return [add(value) if number is None else number]
+        row_number = row_numbers.get(id(value))
+        return [add_row(value) if row_number is None else row_number]
 
-    def add(value: Any) -> int:
+    def add_row(value: Any) -> int:
         name = _kind_of(value, records)
-        kind = _KINDS[name] if name in _KINDS else _record(records[name])
-        row = [name, [*map(written, kind.parts(value))], [], {}]
-        numbers[id(value)] = number = len(rows)
+        kind = _KINDS[name] if name in _KINDS else _kind_of_record(records[name])
+        row = [name, [*map(encode, kind.parts(value))], [], {}]
+        row_numbers[id(value)] = row_number = len(rows)
         rows.append(row)
         alive.append(value)
         waiting.append((value, kind, row))
-        return number
+        return row_number
 
-    found = written(value)
+    root = encode(value)
     while waiting:
-        each, kind, row = waiting.popleft()
-        row[2] = [*map(written, kind.items(each))]
-        row[3] = {name: written(member) for name, member in kind.members(each).items()}
+        owner, kind, row = waiting.popleft()
+        row[2] = [*map(encode, kind.items(owner))]
+        row[3] = {name: encode(member) for name, member in kind.members(owner).items()}
         while not row[-1]:
             row.pop()
-    return {"value": found, "rows": rows}
+    return {"value": root, "rows": rows}
 
 
 def of_rows(data: Mapping[str, Any], records: Records) -> Any:
     """Return the value that `to_rows` wrote; a record whose class is not there is None."""
-    made: list[Any] = []
+    values: list[Any] = []
 
-    def read(value: Any) -> Any:
-        return made[value[0]] if type(value) is list else value
+    def decode(code: Any) -> Any:
+        return values[code[0]] if type(code) is list else code
 
-    kinds = [_KINDS[name] if name in _KINDS else _record(records.get(name)) for name, *_ in data["rows"]]
+    kinds = [_KINDS[name] if name in _KINDS else _kind_of_record(records.get(name)) for name, *_ in data["rows"]]
     for kind, row in zip(kinds, data["rows"], strict=True):
-        made.append(kind.make(*map(read, row[1] if len(row) > 1 else ())))
-    for each, kind, row in zip(made, kinds, data["rows"], strict=True):
+        values.append(kind.make(*map(decode, row[1] if len(row) > 1 else ())))
+    for value, kind, row in zip(values, kinds, data["rows"], strict=True):
         items, members = row[2] if len(row) > 2 else (), row[3] if len(row) > 3 else {}
         if items or members:
-            kind.give(each, [*map(read, items)], {name: read(member) for name, member in members.items()})
-    return read(data["value"])
+            kind.fill(value, [*map(decode, items)], {name: decode(member) for name, member in members.items()})
+    return decode(data["value"])
 
 
 def _is_plain(value: Any) -> bool:
@@ -240,14 +240,14 @@ def _kind_of(value: Any, records: Records) -> str:
         return kind.__name__
     if kind in _EXACT:
         return _EXACT[kind]
-    made = value if issubclass(kind, type) else kind
-    if id(made) not in _NAMES and "__file__" not in class_dict(made):
+    stand_in_class = value if issubclass(kind, type) else kind
+    if id(stand_in_class) not in _NAMES and "__file__" not in class_dict(stand_in_class):
         raise TypeError(f"{kind.__module__}.{kind.__qualname__} is neither a stand-in nor a record")
     return next((name for base, name in _BELOW.items() if issubclass(kind, base)), "object")
 
 
-def _record(kind: Any) -> _Kind:
-    """Return how objects of a class are written, by their fields: a file of another version may have others."""
+def _kind_of_record(kind: Any) -> _Kind:
+    """Return how objects of a data class are written, by field. A file of another version may have other fields."""
     names = [*getattr(kind, "_fields", ())] or [each.name for each in fields(kind)] if kind is not None else []
 
     def make(*flat: Any) -> Any:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from devtrace.source.saved_files import CodeOwner, given_file
+from devtrace.source.saved_files import CodeOwner, saved_file
 from devtrace.source.stand_ins import TORCHS
 
 OWN_PACKAGES: Final = "DEVTRACE_OWN_PACKAGES"
@@ -33,8 +33,8 @@ _distributions = cache(packages_distributions)
 
 def owner_of(file: str) -> CodeOwner:
     """Return whose code a file is, by the name that its code objects carry."""
-    if (given := given_file(file)) is not None:
-        return given.owner
+    if (saved := saved_file(file)) is not None:
+        return saved.owner
     if file.startswith("<"):
         return "user" if file.startswith(_TYPED) else "hidden"
     if is_torch_or_ours(file) or _HOSTS.search(file):
@@ -45,8 +45,8 @@ def owner_of(file: str) -> CodeOwner:
 
 
 def is_torch_or_ours(file: str) -> bool:
-    given = given_file(file)
-    return file == TORCHS or (given.is_torchs if given is not None else file.startswith(_hidden_roots()))
+    saved = saved_file(file)
+    return file == TORCHS or (saved.is_torchs if saved is not None else file.startswith(_hidden_roots()))
 
 
 @cache
@@ -64,23 +64,23 @@ def import_name_of(file: str) -> str:
 
 def folder_of_packages(file: str) -> str:
     """Return the folder into which the package of a file was installed."""
-    return file[: [found.end() for found in _INSTALLED.finditer(file)][-1]]
+    return file[: [match.end() for match in _INSTALLED.finditer(file)][-1]]
 
 
 @lru_cache(maxsize=256)
 def package_of(file: str) -> str:
     """Return the package of an installed file with its version: "recbole 1.2.0"."""
     name = import_name_of(file)
-    known = _distributions().get(name)
+    packages = _distributions().get(name)
     try:
-        return f"{known[0]} {version(known[0])}" if known else _named_beside(file, name)
+        return f"{packages[0]} {version(packages[0])}" if packages else _distribution_beside(file, name)
     except PackageNotFoundError:
         return name
 
 
-def _named_beside(file: str, name: str) -> str:
+def _distribution_beside(file: str, name: str) -> str:
     """Return the package and version that lie beside a file, in a folder that is not on this process's path."""
-    for found in distributions(path=[folder_of_packages(file)]) if _INSTALLED.search(file) else ():
-        if name in (found.name.replace("-", "_"), *(found.read_text("top_level.txt") or "").split()):
-            return f"{found.name} {found.version}"
+    for distribution in distributions(path=[folder_of_packages(file)]) if _INSTALLED.search(file) else ():
+        if name in (distribution.name.replace("-", "_"), *(distribution.read_text("top_level.txt") or "").split()):
+            return f"{distribution.name} {distribution.version}"
     return name

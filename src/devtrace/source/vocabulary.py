@@ -17,7 +17,7 @@ from typing import Any, Final
 from devtrace.source.element_types import CASTS
 from devtrace.source.matching import called_name, chain, only, variable
 from devtrace.source.parsing import Source
-from devtrace.source.saved_files import given
+from devtrace.source.saved_files import files_in_use
 from devtrace.source.stand_ins import Builtin
 
 HOST: Final = "cpu"
@@ -151,7 +151,7 @@ _USUAL: Final = {"F": "torch.nn.functional", "math": "math", "nn": "torch.nn", "
 
 def kinds() -> tuple[str, ...]:
     """Return all kinds of devices by name. A backend may be registered at any time."""
-    if (case := given()) is not None:
+    if (case := files_in_use()) is not None:
         return case.kinds
     torch: Any = sys.modules.get("torch")
     return (*_KINDS, getattr(torch._C, "_get_privateuse1_backend_name", str)()) if torch is not None else _KINDS
@@ -166,12 +166,12 @@ def devices_named(text: str) -> list[str]:
     """Return the devices that a message of torch's names, in its order; of a tensor type (`torch.FloatTensor`) too."""
     kind = "|".join(map(re.escape, kinds()))
     pattern = rf"(?<!Tensor\.)\b((?:{kind})(?::\d+)?)\b|torch\.(?:({kind})\.)?\w+Tensor"
-    found = [in_full(match[1] or match[2] or HOST) for match in re.finditer(pattern, text)]
-    return list(dict.fromkeys(found))
+    devices = [in_full(match[1] or match[2] or HOST) for match in re.finditer(pattern, text)]
+    return list(dict.fromkeys(devices))
 
 
 def takes_number(name: str, full: str) -> bool:
-    """Return whether the first argument of a function, of a full name if that is known, is a device by its number."""
+    """Return whether a function's first argument may be a device's number: `x.cuda(1)`, `torch.cuda.device(0)`."""
     return name in BY_NUMBER or full.startswith(_OF_ACCELERATORS)
 
 
@@ -181,9 +181,9 @@ def is_move(method: str) -> bool:
 
 
 def hands_on(call: ast.AST, of_dtypes: bool) -> bool:
-    """Return whether code gives what was there, as it was: `rows.pop()`, `x.detach().clone()`; a dtype, `x.to(d)`."""
+    """Return whether code gives a tensor that was there, unchanged: `rows.pop()`, `x.clone()`; of dtypes `x.to(d)`."""
     names = [*map(called_name, only(ast.Call, chain(call)))]
-    return names != [] and all(each in VIEWS | COPIES | TAKES_OUT or (of_dtypes and is_move(each)) for each in names)
+    return names != [] and all(name in VIEWS | COPIES | TAKES_OUT or (of_dtypes and is_move(name)) for name in names)
 
 
 def is_copied_by(method: str) -> bool:
@@ -224,7 +224,7 @@ def changes_itself(method: str) -> bool:
 
 
 def is_of_tensors_alone(name: str) -> bool:
-    """Return whether tensors have an attribute, but not `torch.device`, texts or numbers."""
+    """Return whether tensors have an attribute that `torch.device`, texts and numbers have not: `detach`."""
     return name in _OF_TENSORS_ALONE or is_move(name) or changes_itself(name)
 
 
@@ -251,11 +251,11 @@ def full_name(node: ast.AST, source: Source, names: Mapping[str, Any] | None = N
     Modules are looked up in `names`, the variables of the code, then in the source's imports, and at last by custom:
     `np` is numpy.
     """
-    *steps, first = chain(node)
-    parts = [each.attr for each in only(ast.Attribute, steps)]
-    is_plain = variable(first) and len(parts) == len(steps)
-    root = _full_root(variable(first), source, names or {}) if is_plain else ""
-    return ".".join([root, *reversed(parts)]) if root else ""
+    *steps, root = chain(node)
+    parts = [step.attr for step in only(ast.Attribute, steps)]
+    is_path = variable(root) and len(parts) == len(steps)
+    full_root = _full_root(variable(root), source, names or {}) if is_path else ""
+    return ".".join([full_root, *reversed(parts)]) if full_root else ""
 
 
 def _full_root(name: str, source: Source, names: Mapping[str, Any]) -> str:

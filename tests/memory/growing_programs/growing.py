@@ -271,3 +271,14 @@ def copies_of_a_fit(device: str) -> None:
     for number in range(20):
         fit.epoch(number, torch.randn(32, 512, device=device))
     fit.snapshots[19](torch.zeros(1, 512, device=device))
+
+
+def codes_of_epochs(device: str) -> int:
+    """Each epoch's list begins anew, and a dictionary keeps those of all epochs with their graphs."""
+    encoder, codes = nn.Linear(784, 16).to(device), dict[str, list[torch.Tensor]](mu=[])
+    for epoch in range(4):
+        if epoch:
+            encoder(torch.rand(16, 784, device=device)).square().mean().backward()
+        batches = [encoder(torch.rand(32, 784, device=device)) for _ in range(40)]
+        codes["mu"].append(torch.cat(batches))
+    return len(codes["mu"])

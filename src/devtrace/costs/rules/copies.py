@@ -27,16 +27,16 @@ _COPIES: Final = family("copy.*", "copy.h2d", "copy.d2h", "copy.d2d")
 def _copies(
     rule: RuleSlug, direction: str, rows: Sequence[Row], usual: Sequence[Row] = ()
 ) -> Callable[[TraceQueries, Tally], Iterator[Finding]]:
-    """Return the rule for copies of a direction, by the rows for the needless ones and for the others."""
+    """Return the rule for copies of a direction: `rows` of the table are for needless ones, `usual` for the others."""
 
     def judge(parts: list[Cost]) -> list[Needless]:
-        some = [] if len(parts) == 1 and _is_of_torchs_optimizer(parts[0]) else parts
-        return [found for part in some if (found := advised(part, rows)) is not None]
+        judged = [] if len(parts) == 1 and _is_of_torchs_optimizer(parts[0]) else parts
+        return [needless for part in judged if (needless := advised(part, rows)) is not None]
 
-    def word(cost: Cost, needless: Sequence[Needless], of_package: str) -> Finding:
+    def word(cost: Cost, needless: Sequence[Needless], remark: str) -> Finding:
         first = needless[0] if needless else advised(cost, usual, severity="note")
         if needless:
-            why = sentence("copy.why", habit=needless[0].why) + of_package
+            why = sentence("copy.why", habit=needless[0].why) + remark
         else:
             is_paced = cost.count >= FEWEST and cost.is_of_each_step
             is_once = is_paced and cost.count == cost.pace.steps
@@ -50,8 +50,8 @@ def _copies(
 
 def _is_of_torchs_optimizer(cost: Cost) -> bool:
     """Return whether torch's own optimizer makes the copies: all its ops are at the line of `step`."""
-    is_in_it = bool(cost.queries.is_phase("optimizer")[cost.ops].all())
-    return is_in_it and cost.is_of_the_user and called_name(cost.node) == "step"
+    is_in_optimizer = bool(cost.queries.is_phase("optimizer")[cost.ops].all())
+    return is_in_optimizer and cost.is_of_the_user and called_name(cost.node) == "step"
 
 
 host_to_device_copies: Final = _copies("host-to-device-copy", "h2d", TO_DEVICE, AS_USUAL)

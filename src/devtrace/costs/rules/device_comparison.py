@@ -29,34 +29,34 @@ from devtrace.words.catalogue import sentence
 
 def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """Find the comparisons in functions of the user's that ran."""
-    moment, functions = FailingMoment(queries), defaultdict[tuple[str, int], list[SourceNode]](list)
-    for ran in map(queries.own_node, map(SiteId, range(len(queries.trace.sites)))):
-        functions[ran.code.site.file + ran.code.site.cell_id, getattr(ran.function, "lineno", 0)].append(ran)
-    for nodes in functions.values():
-        code, source, function = nodes[0].code, nodes[0].source, nodes[0].function
+    moment, by_function = FailingMoment(queries), defaultdict[tuple[str, int], list[SourceNode]](list)
+    for place in map(queries.own_node, map(SiteId, range(len(queries.trace.sites)))):
+        by_function[place.code.site.file + place.code.site.cell_id, getattr(place.function, "lineno", 0)].append(place)
+    for places in by_function.values():
+        code, source, function = places[0].code, places[0].source, places[0].function
         for node in nodes_of(ast.Compare, function or source.tree):
-            owner, device = _compared(node) or (None, "")
+            owner, device = _owner_and_device(node) or (None, "")
             if owner is None or source.function(node) is not function:
                 continue
-            is_operand = any(same_code(owner, operand) for other in nodes for operand in _operands(other.node))
-            if is_operand or any(_answers(evaluate(owner, scope)) for scope in _scopes(moment, code.site)):
+            is_operand = any(same_code(owner, part) for place in places for part in _tensor_operands(place.node))
+            if is_operand or any(_has_torch_device(evaluate(owner, scope)) for scope in _scopes(moment, code.site)):
                 yield _finding(code, node, owner, device)
 
 
-def _compared(node: ast.Compare) -> tuple[ast.expr, str] | None:
+def _owner_and_device(node: ast.Compare) -> tuple[ast.expr, str] | None:
     """Return `x` and `"cpu"` of `x.device == "cpu"`."""
-    found = matches(node, "$x.device == $name", "$x.device != $name", "$name == $x.device", "$name != $x.device")
-    named = getattr(found["name"], "value", None) if found is not None else None
-    return (found["x"], str(named)) if found is not None and kinds.device_named_by(named) else None
+    holes = matches(node, "$x.device == $name", "$x.device != $name", "$name == $x.device", "$name != $x.device")
+    name = getattr(holes["name"], "value", None) if holes is not None else None
+    return (holes["x"], str(name)) if holes is not None and kinds.device_named_by(name) else None
 
 
-def _operands(node: ast.AST) -> list[ast.expr]:
-    """Return what an op takes as a tensor; not the owner of a method: `self.norm(x)` runs a layer of `self`."""
-    return [each for each in operands(node) if each is not owner_of(node)] if called_name(node) not in MAKES else []
+def _tensor_operands(node: ast.AST) -> list[ast.expr]:
+    """Return what an op takes as a tensor: `x` of `self.norm(x)`, which runs a layer of `self`; none of a factory."""
+    return [part for part in operands(node) if part is not owner_of(node)] if called_name(node) not in MAKES else []
 
 
 def _scopes(moment: FailingMoment, site: Site) -> Iterator[Scope]:
-    """Yield a function's variables that are still there: of frames that run it, of a cell, of its class's objects."""
+    """Yield variables that a function may see: of frames that run it, of the notebook, or `self` of its class."""
     frames = [frame for frame in moment.frames if frame.f_code.co_filename == site.file]
     yield from (Scope.of(frame) for frame in frames if frame.f_code.co_qualname == site.function)
     names, (class_name, _, method) = moment.queries.snapshot.objects.names, site.function.rpartition(".")
@@ -65,26 +65,26 @@ def _scopes(moment: FailingMoment, site: Site) -> Iterator[Scope]:
     for value in moment.walk.objects if class_name else ():
         if type(value).__qualname__ == class_name:
             function = class_dict(type(value)).get(method)
-            own = function.__code__.co_varnames[:1] if type(function) is FunctionType else ()
-            yield Scope(dict.fromkeys(own, value), {})
+            self_name = function.__code__.co_varnames[:1] if type(function) is FunctionType else ()
+            yield Scope(dict.fromkeys(self_name, value), {})
 
 
-def _answers(value: object) -> bool:
+def _has_torch_device(value: object) -> bool:
     """Return whether `.device` of a value is known to be a torch.device."""
     if value is MISSING or is_tensor(value):
         return value is not MISSING
-    returned = returned_by_property(value, "device")
-    found = match_code("$tensor.device", returned[0]) if returned is not None else None
-    if returned is None or found is None:
+    code, scope = returned_by_property(value, "device") or (None, None)
+    holes = match_code("$tensor.device", code)
+    if scope is None or holes is None:
         return False
-    is_first_parameter = match_code("next($module.parameters())", found["tensor"]) is not None
-    return is_first_parameter or is_tensor(evaluate(found["tensor"], returned[1]))
+    is_first_parameter = match_code("next($module.parameters())", holes["tensor"]) is not None
+    return is_first_parameter or is_tensor(evaluate(holes["tensor"], scope))
 
 
 def _finding(code: Code, node: ast.Compare, owner: ast.expr, device: str) -> Finding:
     is_negated, has_index, x = isinstance(node.ops[0], ast.NotEq), ":" in device, code.text(owner)
-    own = f"str({x}.device)" if has_index else f"{x}.device.type"
-    new = f'{own} {"!=" if is_negated else "=="} "{device}"'
+    text = f"str({x}.device)" if has_index else f"{x}.device.type"
+    new = f'{text} {"!=" if is_negated else "=="} "{device}"'
     edit = code.replaced(node, new)
     return Finding(
         rule="device-comparison",

@@ -23,35 +23,35 @@ from devtrace.words.catalogue import sentence
 
 
 def host_syncs(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
-    return findings(queries, tally, "syncs", _judged, _finding)
+    return findings(queries, tally, "syncs", _needless_waits, _finding)
 
 
 def _finding(cost: Cost, needless: Sequence[Needless], remark: str) -> Finding:
     """Word the waits of one line."""
     code, first = brief(cost.text), needless[0] if needless else None
-    unneeded = first.why if first else sentence("host-sync.to-read")
+    purpose = first.why if first else sentence("host-sync.to-read")
     is_asked = bool(cost.ops) and all(is_asked_for(cost.queries, op) for op in cost.ops)
-    is_paced = any(each.cost.pace.is_of_each_step for each in needless)
-    steps = sum(each.cost.pace.steps for each in needless)
+    is_paced = any(part.cost.pace.is_of_each_step for part in needless)
+    steps = sum(part.cost.pace.steps for part in needless)
     message = sentence(
         "host-sync.message",
         what=sentence("host-sync.code", code=code) if code else sentence("host-sync.line"),
         device=sentence("host-sync.devices", devices=cost.devices) if cost.devices else sentence("host-sync.device"),
         count=cost.count,
         often=sentence("host-sync.once" if cost.count == steps else "host-sync.each") if is_paced else "",
-        purpose=sentence("host-sync.as-asked") if is_asked else unneeded,
+        purpose=sentence("host-sync.as-asked") if is_asked else purpose,
     )
     return finding("host-sync", cost, first, message + remark)
 
 
-def _judged(parts: list[Cost]) -> list[Needless]:
-    """Return the waits of each step that nothing needs then: a warning where the loop is long and waits often."""
+def _needless_waits(parts: list[Cost]) -> list[Needless]:
+    """Return the waits that no step needs: elements that are read singly, then others; a note in a short loop."""
     parts = [part for part in parts if part.found is not NOWHERE]
     singly = [advised(part, SINGLY) for part in parts]
-    left = [part for part, found in zip(parts, singly, strict=True) if found is None and is_needless(part)]
-    is_often = sum(part.count for part in left) >= OFTEN
-    found = [
+    others = [part for part, needless in zip(parts, singly, strict=True) if needless is None and is_needless(part)]
+    is_often = sum(part.count for part in others) >= OFTEN
+    waits = [
         advised(part, WAITS, kept=kept(part), severity="warning" if is_often and part.pace.steps >= STEPS else "note")
-        for part in left
+        for part in others
     ]
-    return [each for each in (*singly, *found) if each is not None]
+    return [needless for needless in (*singly, *waits) if needless is not None]

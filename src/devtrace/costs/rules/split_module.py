@@ -17,16 +17,16 @@ from devtrace.words.catalogue import sentence
 
 def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """Find leaf modules with parameters on two devices, which cannot run; a model split by layers can."""
-    devices_of: dict[str, dict[str, TensorId]] = defaultdict(dict)
-    last = dict(modules.tensors(queries, "parameter", "buffer"))  # one that moved is there once for each device
-    for name, row in last.items():
-        if queries.dims[row] > 0 and queries.device(row) != META:
-            devices_of[name.rpartition(".")[0]].setdefault(queries.device(row), row)
+    by_module: dict[str, dict[str, TensorId]] = defaultdict(dict)  # of each module a tensor on each of its devices
+    newest_of_name = dict(modules.tensors(queries, "parameter", "buffer"))  # a moved one is there for each device
+    for name, tensor in newest_of_name.items():
+        if queries.dims[tensor] > 0 and queries.device(tensor) != META:
+            by_module[name.rpartition(".")[0]].setdefault(queries.device(tensor), tensor)
     # A replaced module and its successor have one path.
-    known = Counter(str(module.path) for module in queries.trace.modules)
-    for path, rows in devices_of.items():
-        if len(rows) > 1 and path and known[path] == 1:
-            newest, devices = max(rows.values()), tuple(sorted(rows))
+    modules_of_path = Counter(str(module.path) for module in queries.trace.modules)
+    for path, by_device in by_module.items():
+        if len(by_device) > 1 and path and modules_of_path[path] == 1:
+            newest, devices = max(by_device.values()), tuple(sorted(by_device))
             yield Finding(
                 rule="split-module",
                 severity="warning",

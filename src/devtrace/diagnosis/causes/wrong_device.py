@@ -34,8 +34,8 @@ def it_has_no_data(case: MismatchCase) -> Verdict | None:
 def it_was_put_on_this_device(case: MismatchCase) -> Verdict | None:
     if case.origin.arrival not in ("copied", "made-there"):
         return None
-    in_backward = case.queries.trace.ops.raw("phase", case.origin.op) == "backward"
-    if in_backward and case.mismatch.of != "gradient":
+    is_by_autograd = case.queries.trace.ops.number("forward", case.origin.op) >= 0  # a line of a hook has none
+    if is_by_autograd and case.mismatch.of != "gradient":
         return None  # a gradient goes back where its tensor came from, at the line that moved that
     arrived = case.queries.op_site(case.origin.op)
     born = arrived if case.mismatch.is_meant else case.born

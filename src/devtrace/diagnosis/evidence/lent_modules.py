@@ -68,7 +68,7 @@ def _moves_in(hook: Any) -> Iterator[Hook]:
         with suppress(ValueError):  # a variable that is not bound yet
             variables |= zip(code.co_freevars, (cell.cell_contents for cell in function.__closure__ or ()), strict=True)
         source = read(code.co_filename)
-        for call in calls_in(source.body_of(code) or NO_CODE):
+        for call in calls_in(source.function_of_code(code) or NO_CODE):
             if is_move(called_name(call)) and alone(source.parent(call)) is call:
                 node = given_trait(call)
                 device = worth(node, Scope(variables, function.__globals__)) if node is not None else called_name(call)

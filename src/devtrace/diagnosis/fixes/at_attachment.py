@@ -10,7 +10,7 @@ from devtrace.diagnosis.evidence.source_text import only_assignment
 from devtrace.diagnosis.evidence.trace_queries import NOWHERE, SourceNode
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes import devices
-from devtrace.diagnosis.fixes.changes import Anchor, OwnLines, Proposal, Within, statements_above, that_ran
+from devtrace.diagnosis.fixes.changes import Anchor, OwnLines, Proposal, Within, lines_that_ran, statements_above
 from devtrace.diagnosis.fixes.fix import Fix, frame_at, names_device, odd_rows
 from devtrace.source import kinds
 from devtrace.source.defuse import path_of, targets
@@ -24,84 +24,84 @@ def move_below_attachment(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]
     if not frame.is_there or born is None or verdict.move is None or module.code in ("", frame.own):
         return
     was_replaced = case.ownership is not None and case.ownership.was_replaced
-    found = case.queries.own_node(verdict.born) if was_replaced else NOWHERE
-    kept = targets(found.statement)  # by another object first: `self.shadow = {...}`
-    attaching = not any("." in path_of(each.node) for each in kept)
-    statement = _assigning(case, verdict, frame) or (_attaching(case, verdict, frame, born) if attaching else None)
+    birth = case.queries.own_node(verdict.born) if was_replaced else NOWHERE
+    # A tensor that replaced another may have been an attribute of another object first: `self.shadow = {...}`.
+    may_attach = not any("." in path_of(target.node) for target in targets(birth.statement))
+    statement = _assignment(case, verdict, frame) or (_attachment(case, verdict, frame, born) if may_attach else None)
     if statement is not None:
         anchor = Anchor(frame.code, statement, "below", frame)
         yield from Proposal(anchor, OwnLines.of(module)).fixes("fixed.attached", anchor.moved(case, module))
 
 
-def _assigning(case: MismatchCase, verdict: Verdict, frame: FailingFrame) -> ast.stmt | None:
-    """Return the last `model.bank = ...`, if the odd tensor is in `model.bank` or beside it."""
+def _assignment(case: MismatchCase, verdict: Verdict, frame: FailingFrame) -> ast.stmt | None:
+    """Return the last `model.bank = ...`, if the odd tensor is `model.bank`, in it, or beside it."""
     parts = list(verdict.name.parts(len(verdict.module.references) + 1))
-    beside = ((part, other) for part in parts for other in members(part.last.owner))
+    beside = ((part, reference) for part in parts for reference in members(part.last.owner))
     paths = {part.code for part in parts}
-    paths |= {part.beside(other).code for part, other in beside if odd_rows(case, other.value)}
-    given = ((each, target) for each in statements_above(frame) for target in getattr(each, "targets", ()))
-    return next((statement for statement, target in given if frame.code.text(target) in paths), None)
+    paths |= {part.beside(reference).code for part, reference in beside if odd_rows(case, reference.value)}
+    pairs = ((line, target) for line in statements_above(frame) for target in getattr(line, "targets", ()))
+    return next((line for line, target in pairs if frame.code.text(target) in paths), None)
 
 
-def _attaching(case: MismatchCase, verdict: Verdict, frame: FailingFrame, born: Site) -> ast.stmt | None:
-    """Return the statement that made a part, or the next that hands it to the model; else one that gets the model."""
+def _attachment(case: MismatchCase, verdict: Verdict, frame: FailingFrame, born: Site) -> ast.stmt | None:
+    """Return `model.add(head)` below `head = build()`, else `head = build()` itself; else a call: `grow(model)`."""
     model, span, above = verdict.name.references[0].text, frame.source.span, list(statements_above(frame))
-    made = next(that_ran(frame, born), None)
-    if made is not None:
-        names = set(assigned_names(made)) if model not in names_in(made) else set()
-        below = [each for each in above if span(each).line > span(made).end_line and model in names_in(each)]
-        return next((each for each in reversed(below) if names & names_in(each)), made)
-    moved = case.queries.site(verdict.moved)
-    first = moved.line if moved is not None and moved.file == frame.code.site.file else 0
-    getting = (each for each in above if span(each).line > first and model in names_in(each))
-    return next((each for each in getting if any(variable(call.func) for call in calls_in(each))), None)
+    creation = next(lines_that_ran(frame, born), None)
+    if creation is not None:
+        part_names = set(assigned_names(creation)) if model not in names_in(creation) else set()
+        below = [line for line in above if span(line).line > span(creation).end_line and model in names_in(line)]
+        return next((line for line in reversed(below) if part_names & names_in(line)), creation)
+    move = case.queries.site(verdict.moved)
+    move_line = move.line if move is not None and move.file == frame.code.site.file else 0
+    after_move = (line for line in above if span(line).line > move_line and model in names_in(line))
+    return next((line for line in after_move if any(variable(call.func) for call in calls_in(line))), None)
 
 
 def move_as_attached(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Write `owner.head = nn.Linear(...).to(device)`, where a function that may have returned attached it."""
-    is_made = verdict.kind == "created-without-device"  # perhaps by a line above
-    born, name = case.born if is_made else verdict.born, verdict.name
-    found = case.queries.own_node(born)
-    if name is NO_PATH or getattr(found.function, "name", "") == "__init__":
+    is_of_a_factory = verdict.kind == "created-without-device"  # perhaps by a line above
+    born, name = case.born if is_of_a_factory else verdict.born, verdict.name
+    birth = case.queries.own_node(born)
+    if name is NO_PATH or getattr(birth.function, "name", "") == "__init__":
         return
-    code = found.statement
-    given = match_code("$owner.$part = $value", code) or match_code("$owner[$part] = $value", code)
-    if given is None or (verdict.kind == "never-moved" and name.last.kind not in ("parameter", "buffer")):
+    statement, code = birth.statement, birth.code
+    match = match_code("$owner.$part = $value", statement) or match_code("$owner[$part] = $value", statement)
+    if match is None or (verdict.kind == "never-moved" and name.last.kind not in ("parameter", "buffer")):
         return
-    value, target = given["value"], found.code.text(next(targets(found.statement)).node)
-    is_inner = name.last.kind == "parameter" and len(name.references) >= 2 and "Parameter" in called_names(value)
-    if is_inner and isinstance(value, ast.Call) and value.args:
+    value, target = match["value"], code.text(next(targets(statement)).node)
+    is_wrapped = name.last.kind == "parameter" and len(name.references) >= 2 and "Parameter" in called_names(value)
+    if is_wrapped and isinstance(value, ast.Call) and value.args:
         value = value.args[0]  # of `nn.Parameter(x)`, the call alone or within other calls
-    is_inner = value is not given["value"]
-    anchor, here = Anchor(found.code, value, "at", frame_at(case, born)), devices.at(case, born, value)
-    owner = devices.of_owner(case, given["owner"], found.code) if not is_made else ""
-    if given["part"] == "data":  # of `layer.weight.data = x` the owner is a tensor
-        owner = f"{found.code.text(given['owner'])}.{case.queries.by.name}"
-    own = [owner, here] if is_inner else [here, owner]
-    device = next(filter(None, [devices.of_earlier_cell(case, verdict, found), *own]), "")
-    proposal = Proposal(anchor, Within((value,)), device, given="" if is_inner else f"{target} = ")
+    is_inner = value is not match["value"]
+    anchor, device_here = Anchor(code, value, "at", frame_at(case, born)), devices.at(case, born, value)
+    owner_device = devices.of_owner(case, match["owner"], code) if not is_of_a_factory else ""
+    if match["part"] == "data":  # of `layer.weight.data = x` the owner is a tensor
+        owner_device = f"{code.text(match['owner'])}.{case.queries.by.name}"
+    in_order = [owner_device, device_here] if is_inner else [device_here, owner_device]
+    device = next(filter(None, [devices.of_earlier_cell(case, verdict, birth), *in_order]), "")
+    proposal = Proposal(anchor, Within((value,)), device, target="" if is_inner else f"{target} = ")
     key = "fixed.on-models-device" if is_inner else "fixed.as-attached"
-    parts = (_part_attached(name, target.rpartition(".")[2]) or name for name in case.names)
+    parts = (_prefix_ending_in(path, target.rpartition(".")[2]) or path for path in case.names)
     yield from proposal.fixes(key, anchor.moved(case, *parts))
 
 
 def move_where_it_is_built(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Below `self._build(x.shape[-1])`, which made a layer in a call, add `self.layer.to(x.device)`."""
-    found = case.queries.own_node(verdict.born)
-    made = match_code("$self.$name = $value", found.statement)
-    if made is None:
+    birth = case.queries.own_node(verdict.born)
+    match = match_code("$self.$name = $value", birth.statement)
+    if match is None:
         return
     for name in case.names:
-        frame, layer = case.frame_of(name), _part_attached(name, str(made["name"]))
-        call = next(that_ran(frame, found.code.site), None)
+        frame, layer = case.frame_of(name), _prefix_ending_in(name, str(match["name"]))
+        call = next(lines_that_ran(frame, birth.code.site), None)
         if call is not None and layer is not None and kinds.is_module(layer.last.value):
             anchor = Anchor(frame.code, call, "below", frame)
             proposal = Proposal(anchor, OwnLines.of(layer), frame.device_code(anchor.line + 1, call))
             yield from proposal.fixes("fixed.below-line", anchor.moved(case, layer))
 
 
-def _part_attached(name: AccessPath, step: str) -> AccessPath | None:
-    return next((part for part in name.parts() if part.texts[-1].lstrip(".") == step), None)
+def _prefix_ending_in(name: AccessPath, last_step: str) -> AccessPath | None:
+    return next((part for part in name.parts() if part.texts[-1].lstrip(".") == last_step), None)
 
 
 def move_as_sibling(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
@@ -109,22 +109,22 @@ def move_as_sibling(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     for part in verdict.name.parts(2):
         owner, key = part.last.owner, part.last.key
         can_be_moved = isinstance(key, str) and (kinds.is_module(part.last.value) or is_tensor(part.last.value))
-        given = only_assignment(case.queries, owner, key) if can_be_moved else NOWHERE
-        made = match_code("$self.$name = $value", given.statement)
-        sibling = _moved_beside(given, made["self"]) if made is not None else None
-        if made is None or sibling is None or names_device(made["value"]):
+        assignment = only_assignment(case.queries, owner, key) if can_be_moved else NOWHERE
+        match = match_code("$self.$name = $value", assignment.statement)
+        sibling = _nearest_moved_sibling(assignment, match["self"]) if match is not None else None
+        if match is None or sibling is None or names_device(match["value"]):
             continue
-        code, anchor = given.code, Anchor(given.code, made["value"], "at")
-        target, other = f"{code.text(made['self'])}.{key} = ", f"{code.text(sibling['self'])}.{sibling['name']}"
-        proposal = Proposal(anchor, Within((made["value"],)), code.text(sibling["device"]), given=target)
-        yield from proposal.fixes("fixed.as-sibling", anchor.moved(case, part), sibling=other)
+        code, anchor = assignment.code, Anchor(assignment.code, match["value"], "at")
+        target, path = f"{code.text(match['self'])}.{key} = ", f"{code.text(sibling['self'])}.{sibling['name']}"
+        proposal = Proposal(anchor, Within((match["value"],)), code.text(sibling["device"]), target=target)
+        yield from proposal.fixes("fixed.as-sibling", anchor.moved(case, part), sibling=path)
 
 
-def _moved_beside(given: SourceNode, owner: ast.expr) -> dict[str, ast.expr] | None:
+def _nearest_moved_sibling(assignment: SourceNode, owner: ast.expr) -> dict[str, ast.expr] | None:
     """Return the parts of the nearest `self.other = value.to(device)` of the same block."""
-    line, block = given.statement.lineno, getattr(given.source.parent(given.statement), "body", ())
-    for each in sorted(block, key=lambda other: abs(other.lineno - line)):
-        found = match_code("$self.$name = $value.to($device)", each) if each is not given.statement else None
-        if found and same_code(found["self"], owner) and isinstance(found["device"], ast.Name | ast.Attribute):
-            return found
+    own, block = assignment.statement, getattr(assignment.source.parent(assignment.statement), "body", ())
+    for statement in sorted(block, key=lambda other: abs(other.lineno - own.lineno)):
+        match = match_code("$self.$name = $value.to($device)", statement) if statement is not own else None
+        if match and same_code(match["self"], owner) and isinstance(match["device"], ast.Name | ast.Attribute):
+            return match
     return None

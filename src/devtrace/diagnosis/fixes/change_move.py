@@ -39,43 +39,43 @@ def keep_moved_result(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `x.to(device)` on a line of its own into `x = x.to(device)`, and so the lines beside it."""
     if not verdict.dropped or verdict.move is None:
         return
-    found, frame = case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
-    call = match_code("$x.$move(...)", alone(found.statement))
-    if call is not None and not _is_loop_variable(found, call["x"], frame):
-        moved = [(found.statement, call["x"]), *_dropped_likewise(found, frame)]
-        rows = [case.odd_row(evaluate(owner, frame.scope())) for _, owner in moved]
-        since = [Moved(row, verdict.move.op) for row in (case.row, *rows) if row is not None]
-        yield from _kept(found.code, [(each, found.code.text(owner)) for each, owner in moved], since)
-    for name, own, statement in itertools.islice(dropped_results(case), 1):  # an object's own `to`: `batch.to(device)`
-        since = list(Anchor(own.code, statement, "below", own).moved(case, name, *case.moment.beside(name)))
-        yield from _kept(own.code, [(statement, name.references[0].text)], since)
+    move_call, frame = case.queries.own_node(verdict.moved), case.frame_of(verdict.name)
+    match = match_code("$x.$move(...)", alone(move_call.statement))
+    if match is not None and not _is_of_an_ended_loop(move_call, match["x"], frame):
+        calls = [(move_call.statement, match["x"]), *_siblings_that_drop(move_call, frame)]
+        rows = [case.odd_row(evaluate(owner, frame.scope())) for _, owner in calls]
+        moved = [Moved(row, verdict.move.op) for row in (case.row, *rows) if row is not None]
+        names = [(statement, move_call.code.text(owner)) for statement, owner in calls]
+        yield from _assign_results(move_call.code, names, moved)
+    for name, frame, statement in itertools.islice(dropped_results(case), 1):  # an object's own `to`: `batch.to(d)`
+        moved = [*Anchor(frame.code, statement, "below", frame).moved(case, name, *case.moment.beside(name))]
+        yield from _assign_results(frame.code, [(statement, name.references[0].text)], moved)
 
 
-def _kept(code: Code, dropped: list[tuple[ast.stmt, str]], moved: list[Moved]) -> Iterator[Fix]:
-    """Assign what statements drop to variables."""
-    new = [(each, f"{name} = {code.text(each)}") for each, name in dropped]
-    edits = (code.replaced(*each) for each in new)
-    yield from suggested(sentence("fixed.keep-result", code=one_line(new[0][1])), *edits, moved=moved)
+def _assign_results(code: Code, dropped: list[tuple[ast.stmt, str]], moved: list[Moved]) -> Iterator[Fix]:
+    texts = [f"{name} = {code.text(statement)}" for statement, name in dropped]
+    edits = [code.replaced(statement, text) for (statement, _), text in zip(dropped, texts, strict=True)]
+    yield from suggested(sentence("fixed.keep-result", code=one_line(texts[0])), *edits, moved=moved)
 
 
-def _dropped_likewise(found: SourceNode, frame: FailingFrame) -> Iterator[tuple[ast.stmt, ast.expr]]:
+def _siblings_that_drop(call: SourceNode, frame: FailingFrame) -> Iterator[tuple[ast.stmt, ast.expr]]:
     """Yield sibling statements that drop the result of the same move, with their tensors."""
-    source, move = found.code.source, match_code("$x.$move(...)", getattr(found.statement, "value", None))
-    if move is None or source is not frame.source:
+    source, match = call.code.source, match_code("$x.$move(...)", getattr(call.statement, "value", None))
+    if match is None or source is not frame.source:
         return
-    for each in frame.statements():
-        other = match_code("$x.$move(...)", alone(each))
-        beside = each is not found.statement and source.parent(each) is source.parent(found.statement)
-        if other is None or not beside or other["move"] != move["move"] or not variable(other["x"]):
+    for statement in frame.statements():
+        other = match_code("$x.$move(...)", alone(statement))
+        is_sibling = statement is not call.statement and source.parent(statement) is source.parent(call.statement)
+        if other is None or not is_sibling or other["move"] != match["move"] or not variable(other["x"]):
             continue
-        if is_tensor(frame.variables.get(variable(other["x"]))) and not _is_loop_variable(found, other["x"], frame):
-            yield each, other["x"]
+        if is_tensor(frame.variables.get(variable(other["x"]))) and not _is_of_an_ended_loop(call, other["x"], frame):
+            yield statement, other["x"]
 
 
-def _is_loop_variable(found: SourceNode, node: ast.expr, frame: FailingFrame) -> bool:
-    """Return whether it is the variable of a loop that has ended: a new value for it would not reach the list."""
+def _is_of_an_ended_loop(call: SourceNode, node: ast.expr, frame: FailingFrame) -> bool:
+    """Return whether code is `x` of an ended loop `for x in xs:` around a call; its new value would not reach `xs`."""
     running = [*frame.source.ancestors(frame.source_node.statement)]
-    ended = (loop for loop in only(ast.For, found.loops) if loop not in running)
+    ended = (loop for loop in only(ast.For, call.loops) if loop not in running)
     return any(variable(node) in assigned_names(loop.target) for loop in ended)
 
 
@@ -84,92 +84,92 @@ def leave_out_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
 
     What is kept or written into stays a copy, where it was.
     """
-    for found, move in _sending(case, verdict):
-        call = match_code("$x.cpu()", found.node) or match_code('$x.to("cpu")', found.node)
-        if call is None or case.origin.row != case.row or not case.is_expected(move.source):
+    for call, move in _move_that_sent_it(case, verdict):
+        match = match_code("$x.cpu()", call.node) or match_code('$x.to("cpu")', call.node)
+        if match is None or case.origin.row != case.row or not case.is_expected(move.source):
             continue
-        is_operand = isinstance(found.source.parent(found.node), ast.BinOp | ast.UnaryOp | ast.Compare | ast.AugAssign)
-        needs_no_copy = is_operand or called_name(call["x"]) == "clone"
-        new = found.code.text(call["x"]) if needs_no_copy else found.code.called_on(call["x"], "clone()")
-        yield from rewritten(found.code, {found.node: new}, "fixed.left-there", [Moved(move.result, move.op)])
+        is_operand = isinstance(call.source.parent(call.node), ast.BinOp | ast.UnaryOp | ast.Compare | ast.AugAssign)
+        needs_no_copy = is_operand or called_name(match["x"]) == "clone"
+        new = call.code.text(match["x"]) if needs_no_copy else call.code.called_on(match["x"], "clone()")
+        yield from rewritten(call.code, {call.node: new}, "fixed.left-there", [Moved(move.result, move.op)])
 
 
 def move_to_expected_trait(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `y = x.to(first)`, which sent the tensor away, into `y = x.to(second)`; so `.cuda()` and `.cpu()`."""
-    for found, move in _sending(case, verdict):
-        frame, call = frame_at(case, move.site), match_code("$x.$move(...)", found.node)
-        is_value = isinstance(found.statement, ast.Assign | ast.Return) and found.statement.value is found.node
-        if not frame.is_there or call is None or call["move"] not in case.queries.move_methods or not is_value:
+    for call, move in _move_that_sent_it(case, verdict):
+        frame, match = frame_at(case, move.site), match_code("$x.$move(...)", call.node)
+        is_value = isinstance(call.statement, ast.Assign | ast.Return) and call.statement.value is call.node
+        if not frame.is_there or match is None or match["move"] not in case.queries.move_methods or not is_value:
             continue
-        line, in_module = found.source.span(found.node).line, kinds.is_module(frame.variables.get(frame.own))
-        device = frame.device_code(line, found.node if in_module else None)
-        new = found.code.called_on(call["x"], moving(device)) if device else ""
-        yield from rewritten(found.code, {found.node: new}, "fixed.put-there", [Moved(move.result, move.op)])
+        line, in_module = call.source.span(call.node).line, kinds.is_module(frame.variables.get(frame.own))
+        device = frame.device_code(line, call.node if in_module else None)
+        new = call.code.called_on(match["x"], moving(device)) if device else ""
+        yield from rewritten(call.code, {call.node: new}, "fixed.put-there", [Moved(move.result, move.op)])
 
 
-def _sending(case: MismatchCase, verdict: Verdict) -> Iterator[tuple[SourceNode, Move]]:
-    """Yield the line that sent the tensor away, with the move, if it sent no module."""
+def _move_that_sent_it(case: MismatchCase, verdict: Verdict) -> Iterator[tuple[SourceNode, Move]]:
+    """Yield the call that sent the tensor away, with its move, if it sent no whole module."""
     if verdict.sent_by is not None and verdict.module is NO_PATH:
         yield case.queries.own_node(verdict.sent_by.site), verdict.sent_by
 
 
 def change_the_word(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn the one `"cuda:1"` of a program whose variables name `cuda:0` into their variable."""
-    found = case.queries.own_node(verdict.born) if case.mismatch.is_meant else NOWHERE
+    birth = case.queries.own_node(verdict.born) if case.mismatch.is_meant else NOWHERE
     frame = frame_at(case, verdict.born)
-    words = [each for each in nodes_of(ast.Constant, found.node) if each.value == case.odd_trait]
-    if frame.is_there and len(words) == 1:
-        device = frame.device_code(found.source.span(found.node).line)
-        moved = made_at(case, lambda made: made.source is found.source and made.node is found.node)
-        new = found.code.text_with(found.statement, (words[0], device))
-        yield from rewritten(found.code, {words[0]: device}, "fixed.put-there", moved, shown=new)
+    words = [constant for constant in nodes_of(ast.Constant, birth.node) if constant.value == case.odd_trait]
+    for word in words if frame.is_there and len(words) == 1 else ():
+        device = frame.device_code(birth.source.span(birth.node).line)
+        moved = made_at(case, lambda call: call.source is birth.source and call.node is birth.node)
+        new = birth.code.text_with(birth.statement, (word, device))
+        yield from rewritten(birth.code, {word: device}, "fixed.put-there", moved, shown=new)
 
 
 def copy_after_move(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Put the line that copies below the line that moves, where nothing between them needs the copy."""
-    found = case.queries.own_node(verdict.moved)
+    move_call = case.queries.own_node(verdict.moved)
     for name in case.names[:1] if case.name.is_state_of_an_optimizer else case.names:
-        frame, early = case.binding_of(name) or (None, bound_above(found, name.texts[0]))
-        if early is None or (frame is not None and found.source is not frame.source):
+        frame, copy_line = case.binding_of(name) or (None, bound_above(move_call, name.texts[0]))
+        if copy_line is None or (frame is not None and move_call.source is not frame.source):
             continue
-        moving, code = found.statement, found.code
-        constants = {node.value for node in nodes_of(ast.Constant, early)}
-        asks_for_it = case.odd_trait in constants | called_names(early)  # `Average(model, device="cpu")`
-        if _may_swap(found, early) and not asks_for_it and not _gives_another_name(early):
-            text = code.text(early)
-            edits = (code.removed(early), code.below(moving, *text.split("\n")))
-            help = sentence("fixed.copy-after-move", line=one_line(text), move=one_line(code.text(moving)))
-            rows = list(_made_at(case, frame, early))
-            moved = Anchor(code, moving, "below", frame).moved_rows(case, rows)
+        move_line, code = move_call.statement, move_call.code
+        constants = {node.value for node in nodes_of(ast.Constant, copy_line)}
+        asks_for_it = case.odd_trait in constants | called_names(copy_line)  # `Average(model, device="cpu")`
+        if _may_swap(move_call, copy_line) and not asks_for_it and not _only_renames(copy_line):
+            text = code.text(copy_line)
+            edits = (code.removed(copy_line), code.below(move_line, *text.split("\n")))
+            help = sentence("fixed.copy-after-move", line=one_line(text), move=one_line(code.text(move_line)))
+            rows = list(_odd_tensors_of_names(case, frame, copy_line))
+            moved = Anchor(code, move_line, "below", frame).moved_rows(case, rows)
             yield from suggested(help, *edits, moved=moved)
 
 
-def _made_at(case: MismatchCase, frame: FailingFrame | None, early: ast.stmt) -> Iterator[TensorId]:
-    """Yield the tensors that a variable of the statement leads to and that are on the odd device."""
-    names = set(assigned_names(early))
+def _odd_tensors_of_names(case: MismatchCase, frame: FailingFrame | None, assignment: ast.stmt) -> Iterator[TensorId]:
+    """Yield the tensors on the odd device that a variable of an assignment leads to."""
+    variables = set(assigned_names(assignment))
     for row in case.moment.by_row:
         paths = case.moment.names(row) if case.queries.trait(row) == case.odd_trait else []
-        theirs = (path for path in paths if frame is None or path.frame == frame.number)
-        if any(path.references[0].key in names for path in theirs):
+        of_frame = (path for path in paths if frame is None or path.frame == frame.number)
+        if any(path.references[0].key in variables for path in of_frame):
             yield row
 
 
-def _gives_another_name(statement: ast.stmt) -> bool:
+def _only_renames(statement: ast.stmt) -> bool:
     """Return whether a statement only renames an attribute: `teacher = job.teacher`."""
     value = getattr(statement, "value", statement)
     return path_of(value) != "" and getattr(value, "attr", "") not in PARTS
 
 
-def _may_swap(found: SourceNode, early: ast.stmt) -> bool:
-    """Return whether both are statements of one block, and nothing from the next line to the move needs the copy."""
-    source, moving = found.source, found.statement
-    if not isinstance(early, ast.Assign) or source.parent(early) is not source.parent(moving):
+def _may_swap(move_call: SourceNode, copy: ast.stmt) -> bool:
+    """Return whether a copy may come below a move of its block: no line between uses it, or sets its source anew."""
+    source, move = move_call.source, move_call.statement
+    if not isinstance(copy, ast.Assign) or source.parent(copy) is not source.parent(move):
         return False
-    first, last = source.span(early), source.span(moving)
+    first, last = source.span(copy), source.span(move)
     if first.line >= last.line or first.end_line != first.line:
         return False
-    body = statements(found.function or source.tree)
-    between = [s for s in body if first.line < source.span(s).line <= last.end_line]
-    moved = [each for each in between if any(moves_itself(one.value, one.node) for one in targets(each))]
-    made_anew = {name for each in between if each not in moved for name in binds(each)}
-    return names_in(*early.targets).isdisjoint(names_in(*between)) and made_anew.isdisjoint(names_in(early.value))
+    body = statements(move_call.function or source.tree)
+    between = [line for line in body if first.line < source.span(line).line <= last.end_line]
+    moves = [line for line in between if any(moves_itself(target.value, target.node) for target in targets(line))]
+    new_values = {name for line in between if line not in moves for name in binds(line)}
+    return names_in(*copy.targets).isdisjoint(names_in(*between)) and new_values.isdisjoint(names_in(copy.value))

@@ -89,8 +89,8 @@ class Anchor:
 
 def of_binding(frame: FailingFrame, variable: str, *, before: ast.stmt | None = None) -> Iterator[Anchor]:
     """Yield the places to move a variable's value: at its last binding, below it, atop its block."""
-    bound = [one for one in frame.bindings(variable) if one is not before]
-    for statement in bound[-1:]:
+    statements = [statement for statement in frame.bindings(variable) if statement is not before]
+    for statement in statements[-1:]:
         values = values_given(frame.source, statement)
         if variable in values:
             yield Anchor(frame.code, values[variable], "at", frame)
@@ -103,29 +103,29 @@ def of_binding(frame: FailingFrame, variable: str, *, before: ast.stmt | None = 
 
 def statements_above(frame: FailingFrame) -> Iterator[ast.stmt]:
     """Yield the simple statements above a frame's line, the last first."""
-    return (each for each in _simple(frame) if frame.source.span(each).end_line < frame.line)
+    return (line for line in _simple_statements(frame) if frame.source.span(line).end_line < frame.line)
 
 
-def _simple(frame: FailingFrame) -> Iterator[ast.stmt]:
+def _simple_statements(frame: FailingFrame) -> Iterator[ast.stmt]:
     return only(_SIMPLE, reversed(list(frame.statements())))
 
 
 _SIMPLE: Final = (ast.Assign, ast.Expr, ast.AugAssign, ast.Assert)
 
 
-def that_ran(frame: FailingFrame, site: Site) -> Iterator[ast.stmt]:
-    """Yield the statements that ran a site before a frame's line did, in that line or by a call, the last above first.
+def lines_that_ran(frame: FailingFrame, site: Site) -> Iterator[ast.stmt]:
+    """Yield the statements that ran a site before a frame's line did, themselves or by a call, the last above first.
 
     Then those below it, if a loop is around both: a round before has run them.
     """
     here, span = frame.code.site, frame.source.span
-    makers = {maker_at(replace(site, function=each)) for each in site.function.split(".<locals>.")}
-    is_here = (here.file, here.cell_id) == (site.file, site.cell_id)
-    later = (each for each in _simple(frame) if span(each).line > frame.line)
-    below = (each for each in later if loops_round(frame.source, each, frame.line))
-    for each in (*statements_above(frame), *below):
-        if (is_here and span(each).line <= site.line <= span(each).end_line) or makers & run_names(each):
-            yield each
+    makers = {maker_at(replace(site, function=name)) for name in site.function.split(".<locals>.")}
+    is_same_file = (here.file, here.cell_id) == (site.file, site.cell_id)
+    below = (line for line in _simple_statements(frame) if span(line).line > frame.line)
+    of_a_round_before = (line for line in below if loops_round(frame.source, line, frame.line))
+    for line in (*statements_above(frame), *of_a_round_before):
+        if (is_same_file and span(line).line <= site.line <= span(line).end_line) or makers & run_names(line):
+            yield line
 
 
 _NAMES: Final = ("each", "part")
@@ -161,20 +161,20 @@ class EachOf:
     value: Any
 
     def texts(self, anchor: Anchor, call: str) -> list[str]:
-        new = "" if is_tensor(self.value) else self._moved(self.path, self.value, call)
+        new = "" if is_tensor(self.value) else self._moving_code(self.path, self.value, call)
         return [f"{self.path} = {new}"] if new else []
 
-    def _moved(self, code: str, value: Any, call: str, depth: int = 0) -> str:
+    def _moving_code(self, code: str, value: Any, call: str, depth: int = 0) -> str:
         """Return the code that moves a container; empty unless it has only tensors."""
         if is_tensor(value):
             return f"{code}.{call}"
-        kind, parts = type(value), items_of(value)
-        if not parts or depth == len(_NAMES):
+        kind, items = type(value), items_of(value)
+        if not items or depth == len(_NAMES):
             return ""
         name = _NAMES[depth]
-        inner = {self._moved(name, part, call, depth + 1) for part in parts}
-        text = inner.pop()
-        if inner or not text:
+        texts = {self._moving_code(name, item, call, depth + 1) for item in items}
+        text = texts.pop()
+        if texts or not text:  # its items are no tensors, or not alike
             return ""
         if kind is dict:
             return f"{{key: {text} for key, {name} in {code}.items()}}"
@@ -190,21 +190,21 @@ class Within:
 
     def texts(self, anchor: Anchor, call: str) -> list[str]:
         calls = [moving(device) for device in self.devices] or [call] * len(self.nodes)
-        return [anchor.code.called_on(*each) for each in zip(self.nodes, calls, strict=True)]
+        return [anchor.code.called_on(node, move) for node, move in zip(self.nodes, calls, strict=True)]
 
 
 @dataclass(frozen=True)
 class Proposal:
     """A change at an anchor, to a device as code writes it, else as the anchor does; or by the `call` of another line.
 
-    `given`: what the written code is given to, for the words of the fix.
+    `target`: what the code is assigned to, as `x = `, for the words of the fix.
     """
 
     anchor: Anchor
     change: OwnLines | EachOf | Within
     device: str | None = None
     call: str = ""
-    given: str = ""
+    target: str = ""
 
     @cached_property
     def texts(self) -> list[str]:
@@ -215,7 +215,7 @@ class Proposal:
     @property
     def code(self) -> str:
         """Return the code for a fix's help text: all its lines, or the first of its pieces."""
-        return one_line(self.given + "; ".join(self.texts[: None if type(self.change) is OwnLines else 1]))
+        return one_line(self.target + "; ".join(self.texts[: None if type(self.change) is OwnLines else 1]))
 
     def edit(self) -> Edit | None:
         texts = self.texts
@@ -226,8 +226,8 @@ class Proposal:
     def fixes(self, key: str, moved: Iterable[Moved], **words: object) -> Iterator[Fix]:
         """Yield the fix in the words of a key, with what it moves, if it can be written."""
         if edit := self.edit():
-            known = {"code": self.code, "line": self.anchor.line, **words}
-            yield Fix(sentence(key, **known), (edit,), tuple(moved))
+            all_words = {"code": self.code, "line": self.anchor.line, **words}
+            yield Fix(sentence(key, **all_words), (edit,), tuple(moved))
 
 
 def rewritten(

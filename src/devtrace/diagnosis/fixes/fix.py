@@ -53,15 +53,15 @@ def suggested(help: str, *edits: Edit | None, moved: Iterable[Moved] = ()) -> It
 
 
 def failing_frame(case: MismatchCase) -> FailingFrame:
-    """Return the user's innermost frame, if it ran the op: the frames of another thread are gone.
+    """Return the user's innermost frame, if it ran the op.
 
-    But autograd hands on the frames of its threads with the error.
+    The frames of another thread are gone, except that autograd hands on those of its threads with the error.
     """
     queries, ops, frames = case.queries, case.queries.trace.ops, case.queries.frames
     is_gone = ops.number("thread", case.op) > 0 and not (frames and frames[0][0] == ops.number("site", case.op))
-    frame, ran = FailingFrame.of(case.moment, 0, case.expected_trait), queries.source_node(queries.op_user(case.op))
-    is_its = case.op == queries.failed or ran.statement is frame.source_node.statement  # before, in the same statement
-    return frame if is_its and not is_gone else FailingFrame.of(case.moment, -1, case.expected_trait)
+    frame, line = FailingFrame.of(case.moment, 0, case.expected_trait), queries.source_node(queries.op_user(case.op))
+    ran_it = case.op == queries.failed or line.statement is frame.source_node.statement  # earlier in that statement
+    return frame if ran_it and not is_gone else FailingFrame.of(case.moment, -1, case.expected_trait)
 
 
 def odd_expression(case: MismatchCase, *sources: TensorId) -> Iterator[tuple[FailingFrame, ast.expr]]:
@@ -79,10 +79,10 @@ def frame_at(case: MismatchCase, site: SiteId) -> FailingFrame:
 
 def siblings_of_odd_trait(case: MismatchCase, name: AccessPath) -> Iterator[AccessPath]:
     """Yield the odd tensors beside a named one that the failing function, its caller or a method they call names."""
-    mentioned = {name for frame in case.moment.frames[:2] for name in frame.f_code.co_names}
-    own = (class_dict(kind) for kind in classes_of(type(name.last.owner)))
-    called = [each for methods in own for key, each in methods.items() if key in mentioned]
-    mentioned.update(key for each in called if type(each) is FunctionType for key in each.__code__.co_names)
+    mentioned = {word for frame in case.moment.frames[:2] for word in frame.f_code.co_names}
+    dicts = (class_dict(kind) for kind in classes_of(type(name.last.owner)))
+    methods = [value for attributes in dicts for key, value in attributes.items() if key in mentioned]
+    mentioned.update(word for method in methods if type(method) is FunctionType for word in method.__code__.co_names)
     for sibling in case.moment.beside(name):
         row = case.odd_row(sibling.last.value)
         is_named = sibling.last.kind == "item" or sibling.last.key in mentioned
@@ -92,8 +92,8 @@ def siblings_of_odd_trait(case: MismatchCase, name: AccessPath) -> Iterator[Acce
 
 def registering_root(case: MismatchCase, name: AccessPath) -> AccessPath | None:
     """Return the outermost module that registers the named object and goes as a whole, for good."""
-    around = ((at, module) for at, module in name.modules() if name.registered_from(at))
-    return next((name.prefix(at + 1) for at, module in around if goes_as_a_whole(module, case.moment.hooks)), None)
+    roots = ((index, module) for index, module in name.modules() if name.registered_from(index))
+    return next((name.prefix(index + 1) for index, module in roots if goes_as_a_whole(module, case.moment.hooks)), None)
 
 
 def is_assignable(name: AccessPath) -> bool:
@@ -124,11 +124,11 @@ def made_at(case: MismatchCase, chosen: Callable[[SourceNode], bool]) -> Iterato
     """Yield the tensors that calls at some sites made on the odd device."""
     queries, ops = case.queries, case.queries.trace.ops
     nodes = ((site, queries.source_node(site)) for site in map(SiteId, range(len(queries.trace.sites))))
-    made = np.isin(ops.ints("site")[: case.op], [site for site, node in nodes if chosen(node)])
+    ran_there = np.isin(ops.ints("site")[: case.op], [site for site, node in nodes if chosen(node)])
     threads = ops.ints("thread")[: case.op + 1]
     if threads[case.origin.op] == threads[case.op]:  # another replica has its tensors where its own inputs are
-        made &= threads[:-1] == threads[case.op]
-    for op in map(OpId, np.flatnonzero(made).tolist()):
+        ran_there &= threads[:-1] == threads[case.op]
+    for op in map(OpId, np.flatnonzero(ran_there).tolist()):
         yield from (Moved(row, OpId(op + 1)) for row in queries.outputs(op) if queries.trait(row) == case.odd_trait)
 
 

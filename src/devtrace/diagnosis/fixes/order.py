@@ -80,7 +80,7 @@ _OF_DEVICES: Final = (
 
 
 def _with_features() -> Iterator[Ranked]:
-    """Put those of a feature before all, or right after the one that its key names."""
+    """Yield the strategies of features too: before all, or right after the strategy that a feature's key names."""
     yield from find("strategy", "first") or ()
     for ranked in _OF_DEVICES:
         yield ranked
@@ -93,5 +93,5 @@ FOR_EVERY_CAUSE: Final = tuple(ranked for ranked in ORDER if ranked.causes == EV
 
 def of_cause(cause: CauseSlug, trait: str) -> Iterator[Ranked]:
     """Yield the strategies that are a cause's own."""
-    kind, of_trait = MOVES.get(cause, cause), (each for each in ORDER if each.trait in ("", trait))
-    return (ranked for ranked in of_trait if kind in ranked.causes and ranked.causes != EVERY)
+    device_cause, of_trait = MOVES.get(cause, cause), (ranked for ranked in ORDER if ranked.trait in ("", trait))
+    return (ranked for ranked in of_trait if device_cause in ranked.causes and ranked.causes != EVERY)

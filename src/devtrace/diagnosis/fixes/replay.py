@@ -30,7 +30,7 @@ from devtrace.source.safe_values import evaluate, values
 from devtrace.source.vocabulary import FACTS, TAKES_VALUES, leaves_device
 from devtrace.trace.ids import OpId, SiteId, TensorId
 
-_KINDS: Final = {LENGTHS_ON_HOST: "lengths", PINNING: "pinned"}
+_KIND_OF_OP: Final = {LENGTHS_ON_HOST: "lengths", PINNING: "pinned"}
 
 
 class Conflict(NamedTuple):
@@ -67,35 +67,35 @@ class RecordedSteps:
 
     def step(self, op: OpId) -> Step:
         if op not in self._steps:
-            self._steps[op] = self._read(op)
+            self._steps[op] = self._read_step(op)
         return self._steps[op]
 
     @cached_property
     def followers(self) -> dict[TensorId, list[OpId]]:
-        """Ops of factories by the tensor whose device they ask for, which they then follow. Most lines ask for none."""
-        queries, found = self.queries, dict[TensorId, list[OpId]]()
+        """Ops of factories by the tensor whose device they ask for: `torch.zeros(n, device=x.device)` follows `x`."""
+        queries, ops = self.queries, dict[TensorId, list[OpId]]()
         created = np.flatnonzero(queries.is_kind("create")[: queries.failed])
         sites = queries.trace.ops.ints("site")[created]
         asking = [site for site in sorted({*sites.tolist()}) if origins.leader(queries, SiteId(site))]
         for op in map(OpId, created[np.isin(sites, asking)].tolist()):
             row = origins.followed(queries, op)
             if row >= 0:
-                found.setdefault(row, []).append(op)
-        return found
+                ops.setdefault(row, []).append(op)
+        return ops
 
     @cached_property
-    def _followed(self) -> dict[OpId, TensorId]:
+    def _leaders(self) -> dict[OpId, TensorId]:
         return {op: row for row, ops in self.followers.items() for op in ops}
 
-    def _read(self, op: OpId) -> Step:
+    def _read_step(self, op: OpId) -> Step:
         queries, name = self.queries, self.queries.op_name(op)
-        inputs = [self._followed[op]] if op in self._followed else queries.inputs(op)
+        inputs = [self._leaders[op]] if op in self._leaders else queries.inputs(op)
         rows = [row for row in inputs if queries.dims[row] != 0]
         trait = queries.trait((rows or inputs)[0]) if inputs else ""
         outputs = queries.outputs(op)
         following = [row for row in outputs if not inputs or queries.trait(row) == trait]
         is_copy = queries.kind(op) == "copy" or "copy_" in name
-        kind = _KINDS.get(name) or ("copy" if is_copy else "")
+        kind = _KIND_OF_OP.get(name) or ("copy" if is_copy else "")
         return Step(op, name, inputs, outputs, rows, following, kind)
 
 
@@ -107,50 +107,50 @@ class Replay:
         self.case = case
         self.queries = case.queries
         self.there: set[TensorId] = set()  # rows that are on the expected device now, and were not
-        self._next: list[OpId] = []  # ops that take one of them
-        self.conflict = self._run(sorted(moved, key=lambda each: -each.since))
+        self._ops_to_visit: list[OpId] = []  # a heap of the ops that take one of them
+        self.conflict = self._first_conflict(sorted(moved, key=lambda move: -move.since))
 
-    def _run(self, waiting: list[Moved]) -> Conflict | None:
-        last = -1
-        while waiting or self._next:
-            op = min([*self._next[:1], *(each.since for each in waiting[-1:])])
+    def _first_conflict(self, moves: list[Moved]) -> Conflict | None:
+        last_op = -1
+        while moves or self._ops_to_visit:
+            op = min([*self._ops_to_visit[:1], *(move.since for move in moves[-1:])])
             if op >= self.case.op:
                 break
-            while waiting and waiting[-1].since <= op:
-                self._arrive(waiting.pop().row, op)
-            if not self._next or self._next[0] != op:
+            while moves and moves[-1].since <= op:
+                self._put_there(moves.pop().row, op)
+            if not self._ops_to_visit or self._ops_to_visit[0] != op:
                 continue
-            op = heapq.heappop(self._next)
-            if op == last:
+            op = heapq.heappop(self._ops_to_visit)
+            if op == last_op:  # it takes several of them
                 continue
-            last, step = op, self.recorded.step(op)
-            odd = self.mixed(step)
+            last_op, step = op, self.recorded.step(op)
+            odd = self.conflicting_inputs(step)
             if odd:
                 return Conflict(op, odd)
-            for row in self.follow(step):
-                self._arrive(row, OpId(op + 1))
-        self.there.update(each.row for each in waiting if each.since <= self.case.op)
-        self.make_for_the_failing_op()
-        left = tuple(row for row in self.failing_inputs() if self.trait_now(row) != self.case.expected_trait)
-        return Conflict(self.case.op, left) if left else None
+            for row in self.moved_outputs(step):
+                self._put_there(row, OpId(op + 1))
+        self.there.update(move.row for move in moves if move.since <= self.case.op)
+        self.move_what_torch_makes()
+        odd = tuple(row for row in self.failing_inputs() if self.trait_now(row) != self.case.expected_trait)
+        return Conflict(self.case.op, odd) if odd else None
 
-    def _arrive(self, row: TensorId, op: OpId) -> None:
+    def _put_there(self, row: TensorId, since: OpId) -> None:
         if row not in self.there:
             self.there.add(row)
             for taker in (*self.queries.takers(row), *self.recorded.followers.get(row, ())):
-                if op <= taker < self.case.op:
-                    heapq.heappush(self._next, taker)
+                if since <= taker < self.case.op:
+                    heapq.heappush(self._ops_to_visit, taker)
 
-    def make_for_the_failing_op(self) -> None:
+    def move_what_torch_makes(self) -> None:
         """Let tensors that torch's own code makes for the failing op follow that op's other inputs.
 
         `nn.GRU` makes its first hidden state at the user's call of it.
         """
-        for step in self.beside_the_failing_op():
-            self.there.update(self.follow(step) if step.inputs else step.following)
+        for step in self.steps_before_the_failing_op():
+            self.there.update(self.moved_outputs(step) if step.inputs else step.following)
 
-    def beside_the_failing_op(self) -> Iterator[Step]:
-        """Yield the steps of the failing op's site that came just before it, if anything has moved."""
+    def steps_before_the_failing_op(self) -> Iterator[Step]:
+        """Yield the steps just before the failing op that its line ran too, if anything has moved."""
         site_of, first = self.queries.trace.ops.ints("site"), self.case.op
         while self.there and first > 0 and site_of[first - 1] == site_of[self.case.op]:
             first = OpId(first - 1)
@@ -162,10 +162,10 @@ class Replay:
     def trait_now(self, row: TensorId) -> str:
         return self.case.expected_trait if row in self.there else self.queries.trait(row)
 
-    def mixed(self, step: Step) -> tuple[TensorId, ...]:
+    def conflicting_inputs(self, step: Step) -> tuple[TensorId, ...]:
         """Return the odd inputs of an op that would mix devices after the move.
 
-        And moved inputs that the op takes only on their old device.
+        For an op that takes some inputs on the CPU alone, as the lengths of a packed sequence, those that have moved.
         """
         if step.kind in ("lengths", "pinned") and self.case.expected_trait != HOST:
             on_host = step.inputs[1:] if step.kind == "lengths" else step.inputs
@@ -177,7 +177,7 @@ class Replay:
             return ()
         return tuple(row for row in rows if self.trait_now(row) != self.case.expected_trait)
 
-    def follow(self, step: Step) -> list[TensorId]:
+    def moved_outputs(self, step: Step) -> list[TensorId]:
         """Return the outputs that follow their inputs to the expected device."""
         return step.following if self.trait_now(step.leading) != self.queries.trait(step.leading) else []
 
@@ -187,48 +187,48 @@ def rows_of_the_line(case: MismatchCase, moved: set[TensorId]) -> tuple[TensorId
     frame = failing_frame(case)
     if not frame.is_there or case.odd_trait != HOST:
         return ()
-    read = [(each, case.odd_row(each.value)) for each in values(frame.expression, frame.source, frame.scope())]
-    times = Counter(row for _, row in read)
-    used_up = {row for row in _inputs_of_the_moved(case, frame, moved) if times[row] == 1}
-    found = dict.fromkeys(
+    uses = [(path, case.odd_row(path.value)) for path in values(frame.expression, frame.source, frame.scope())]
+    counts = Counter(row for _, row in uses)
+    used_up = {row for row in _sources_in_the_line(case, frame, moved) if counts[row] == 1}
+    rows = dict.fromkeys(
         row
-        for each, row in read
+        for path, row in uses
         if row is not None and case.queries.dims[row] > 0 and not {row, case.queries.base(row)} & moved
-        if row not in used_up and not _was_taken(each.node, frame)
-        if is_combined(each.node, frame.source, frame.function)
+        if row not in used_up and not _inner_call_took_it(path.node, frame)
+        if is_combined(path.node, frame.source, frame.function)
     )
-    return tuple(found)
+    return tuple(rows)
 
 
 def rows_of_callers(case: MismatchCase, moved: set[TensorId]) -> tuple[TensorId, ...]:
     """Return the odd tensors to which lines that still run would add the result: `total` of `total += layer(x)`."""
-    first, rows = failing_frame(case), list[TensorId | None]()
-    frames = FailingFrame.all_of(case.moment, case.expected_trait) if first.is_there else []
-    for each in (frame for frame in frames if frame.number >= first.number):
-        match each.source.parent(each.source_node.node):
+    failing, rows = failing_frame(case), list[TensorId | None]()
+    frames = FailingFrame.all_of(case.moment, case.expected_trait) if failing.is_there else []
+    for frame in (caller for caller in frames if caller.number >= failing.number):
+        match frame.source.parent(frame.source_node.node):
             case ast.Return() | ast.Lambda():
-                continue
-            case ast.BinOp() | ast.AugAssign() as around:
-                beside = (operand for operand in operands(around) if operand is not each.source_node.node)
-                rows.append(case.odd_row(evaluate(next(beside), each.scope())))
+                continue  # the caller gets the result
+            case ast.BinOp() | ast.AugAssign() as operation:
+                others = (operand for operand in operands(operation) if operand is not frame.source_node.node)
+                rows.append(case.odd_row(evaluate(next(others), frame.scope())))
         break
     return tuple(row for row in rows if row is not None and case.queries.dims[row] > 0 and row not in moved)
 
 
-def _was_taken(node: ast.AST, frame: FailingFrame) -> bool:
-    """Return whether an inner call has already taken a tensor: `lengths` of `head(net(x, lengths))`."""
-    around = [*frame.source.below(node, frame.source_node.node)]
+def _inner_call_took_it(node: ast.AST, frame: FailingFrame) -> bool:
+    """Return whether an inner call of the line has run with a tensor: `lengths` of `head(net(x, lengths))`."""
+    around = [*frame.source.up_to(node, frame.source_node.node)]
     return around[-1:] != [frame.source.tree] and any(only(ast.Call, around[1:]))
 
 
-def _inputs_of_the_moved(case: MismatchCase, frame: FailingFrame, moved: set[TensorId]) -> Iterator[TensorId]:
+def _sources_in_the_line(case: MismatchCase, frame: FailingFrame, moved: set[TensorId]) -> Iterator[TensorId]:
     """Yield the sources of moved tensors in the failing statement: `w` of `x + (1 - w // 2).to(x.device)`."""
     queries, rows = case.queries, list(moved)
     for row in rows:
         op = queries.producer(row)
         if queries.op_node(op).statement is frame.source_node.statement:
             yield from queries.inputs(op)
-            rows += [each for each in queries.inputs(op) if each not in rows]
+            rows += [source for source in queries.inputs(op) if source not in rows]
 
 
 def is_combined(node: ast.AST, source: Source, runs: ast.AST | None = None) -> bool:

@@ -72,17 +72,17 @@ class Search:
         advice = sentence(ADVICE[self.verdict.cause], expected=case.expected_trait)
         most = MOST_CHOICES if OWN_PACKAGES in os.environ else 1  # which a round of `devtrace fix` has, and may need
         proven = (fix for fix, _, _ in self.judged() if fix is not None)
-        whole, words = itertools.tee(proven)  # in words: what is a package's line is not the user's to change
-        found = {fix.edits: fix for fix in itertools.islice((each for each in whole if each.edits), most)}
-        first, *others = found.values() or [next(words, Fix(advice))]
-        alike = (each for each in others if each.trains or not first.trains)  # no other could stand for its training
-        return replace(first, others=tuple(Choice(each.help, each.edits) for each in alike))
+        fixes, words = itertools.tee(proven)  # in words: what is a package's line is not the user's to change
+        with_edits = {fix.edits: fix for fix in itertools.islice((fix for fix in fixes if fix.edits), most)}
+        first, *others = with_edits.values() or [next(words, Fix(advice))]
+        equal = (fix for fix in others if fix.trains or not first.trains)  # no other could stand for its training
+        return replace(first, others=tuple(Choice(fix.help, fix.edits) for fix in equal))
 
     def judged(self) -> Iterator[tuple[Fix | None, Candidate, str]]:
         """Yield each candidate with the whole fix that comes of it, or None and why: the first is taken."""
-        for each in self.candidates(self.case, self.verdict):
-            whole = self.completed(each.fix) if not each.refusal else None
-            yield whole, each, each.refusal or ("" if whole is not None else "the line would mix devices all the same")
+        for offer in self.candidates(self.case, self.verdict):
+            fix = self.completed(offer.fix) if not offer.refusal else None
+            yield fix, offer, offer.refusal or ("" if fix is not None else "the line would mix devices all the same")
 
     def candidates(self, case: MismatchCase, verdict: Verdict) -> Iterator[Candidate]:
         """Yield the strategies' candidates for a tensor, in order, each judged by itself."""
@@ -90,11 +90,11 @@ class Search:
             return
         is_state = any(reference.kind == "state" for name in case.names for reference in name.references)
         roots = case.cases_of_roots if not is_state else []  # a restored state is cast to where its parameter is
-        about = [(case, verdict), *((root, self.find_verdict(root)) for root in roots)]
-        tried = [(ranked, *each) for each in about for ranked in of_cause(each[1].cause, case.queries.by.name)]
+        pairs = [(case, verdict), *((root, self.find_verdict(root)) for root in roots)]
+        own = [(ranked, *pair) for pair in pairs for ranked in of_cause(pair[1].cause, case.queries.by.name)]
         known = set[Fix]()
-        for ranked, each, why in (*tried, *((ranked, case, verdict) for ranked in FOR_EVERY_CAUSE)):
-            for fix in ranked.strategy(each, why):
+        for ranked, subject, claim in (*own, *((ranked, case, verdict) for ranked in FOR_EVERY_CAUSE)):
+            for fix in ranked.strategy(subject, claim):
                 if fix not in known:
                     known.add(fix)
                     yield Candidate(ranked, fix, proof.refusal(case, fix) if fix.edits else "")
@@ -103,64 +103,64 @@ class Search:
         """Return a fix with all that the failing line needs beside it; None if something cannot be mended."""
         parts = [first]
         while first.edits and len(parts) <= MOST_PARTS:
-            left = self._left(parts)
-            if left is None:
-                return self._joined([*self._needed(parts), *self._for_callers(parts)])
-            more = self._next_part(left, parts)
-            if more is None:
+            odd_case = self._next_odd_case(parts)
+            if odd_case is None:
+                return self._joined([*self._without_superfluous(parts), *self._part_for_callers(parts)])
+            part = self._next_part(odd_case, parts)
+            if part is None:
                 return None
-            parts.append(more)
+            parts.append(part)
         return None if first.edits else first
 
-    def _for_callers(self, parts: list[Fix]) -> list[Fix]:
+    def _part_for_callers(self, parts: list[Fix]) -> list[Fix]:
         """Return the part that moves what a caller's line adds the result to, if one is found."""
         rows = rows_of_callers(self.case, self._replay(self.case, parts).there)
-        part = self._next_part(self._about(self.case.op, rows), parts) if rows else None
+        part = self._next_part(self._case_at(self.case.op, rows), parts) if rows else None
         return [part] if part is not None else []
 
-    def _needed(self, parts: list[Fix]) -> list[Fix]:
-        """Return the parts that later ones do not make superfluous by a move of their sources."""
+    def _without_superfluous(self, parts: list[Fix]) -> list[Fix]:
+        """Return the parts without those that a later one replaces, as it moves what their tensors are made of."""
         for part in parts[:-1]:
-            others = [each for each in parts if each is not part]
-            if self._left(others) is None:
+            others = [other for other in parts if other is not part]
+            if self._next_odd_case(others) is None:
                 parts = others
         return parts
 
-    def _left(self, parts: list[Fix]) -> MismatchCase | None:
+    def _next_odd_case(self, parts: list[Fix]) -> MismatchCase | None:
         """Return the case of the next tensor that would still be on the odd device, None if all are together."""
         replay = self._replay(self.case, parts)
         if replay.conflict is not None:
-            return self._about(replay.conflict.op, replay.conflict.rows)
+            return self._case_at(replay.conflict.op, replay.conflict.rows)
         rows = rows_of_the_line(self.case, replay.there)
-        return self._about(self.case.op, rows) if rows else None
+        return self._case_at(self.case.op, rows) if rows else None
 
     def _replay(self, case: MismatchCase, parts: list[Fix]) -> Replay:
         kind: type[Replay] = find("replay", case.queries.by.name) or Replay
         return kind(self._recorded, case, proof.all_moved(parts))
 
-    def _about(self, op: OpId, rows: tuple[TensorId, ...]) -> MismatchCase:
+    def _case_at(self, op: OpId, rows: tuple[TensorId, ...]) -> MismatchCase:
         mismatch = replace(self.case.mismatch, op=op, odd_tensor=rows[0], others_of_odd_trait=rows[1:])
         return MismatchCase.of(self.case.queries, self.case.moment, mismatch)
 
-    def _next_part(self, left: MismatchCase, parts: list[Fix]) -> Fix | None:
+    def _next_part(self, odd_case: MismatchCase, parts: list[Fix]) -> Fix | None:
         """Return the first new candidate that moves the tensor."""
         known = {moved.row for part in parts for moved in part.moved}
-        accepted = (each.fix for each in self.candidates(left, self.find_verdict(left)) if not each.refusal)
+        accepted = (each.fix for each in self.candidates(odd_case, self.find_verdict(odd_case)) if not each.refusal)
         for fix in itertools.islice(accepted, MOST_TRIES):
             if not fix.edits or all(moved.row in known for moved in fix.moved):
                 continue
-            conflict = self._replay(left, [*parts, fix]).conflict
-            if conflict is None or left.odd_tensor not in conflict.rows or conflict.op != left.op:
-                return replace(fix, because=self._why_too(left))
+            conflict = self._replay(odd_case, [*parts, fix]).conflict
+            if conflict is None or odd_case.odd_tensor not in conflict.rows or conflict.op != odd_case.op:
+                return replace(fix, because=self._reason_to_move_too(odd_case))
         return None
 
-    def _why_too(self, left: MismatchCase) -> str:
+    def _reason_to_move_too(self, odd_case: MismatchCase) -> str:
         """Say why a further tensor has to move: where it is, or which line would fail after the first edit."""
-        name = self.find_verdict(left).name.text or left.name.text
-        site = statement_site(self.case.queries, self.case.queries.op_user(left.op))
-        if left.op == self.case.op or site is None:
-            return sentence("fixed.too", name=name, odd=left.odd_trait)
-        return sentence("fixed.too-at", name=name, odd=left.odd_trait, site=site)
+        name = self.find_verdict(odd_case).name.text or odd_case.name.text
+        site = statement_site(self.case.queries, self.case.queries.op_user(odd_case.op))
+        if odd_case.op == self.case.op or site is None:
+            return sentence("fixed.too", name=name, odd=odd_case.odd_trait)
+        return sentence("fixed.too-at", name=name, odd=odd_case.odd_trait, site=site)
 
     def _joined(self, parts: list[Fix]) -> Fix | None:
         edits = merged([edit for part in parts for edit in part.edits])

@@ -10,18 +10,18 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from devtrace.explaining.reading.argument_sources import of_only_call_of, put_in_place
-from devtrace.explaining.reading.file_index import named
+from devtrace.explaining.reading.argument_sources import from_only_call_of, put_in_place
+from devtrace.explaining.reading.file_index import mentions
 from devtrace.explaining.reading.names import of_module, run_of_file
 from devtrace.explaining.reading.reader import Definitions, Reader
 from devtrace.explaining.reading.returned_calls import (
     CACHED,
     arguments,
-    given_by_call,
-    is_theirs,
-    one_of,
+    arguments_of_call,
+    from_files,
+    is_readable,
+    result_of_function,
     results_of,
-    returned,
     run_of,
 )
 from devtrace.explaining.reading.values import Activation, Bound, Definition, KnownValue, Several, TensorValue, Value
@@ -40,32 +40,29 @@ _MAY_NOT_RUN: Final = (ast.If, ast.IfExp, ast.BoolOp, ast.ExceptHandler, Functio
 
 
 class Called(NamedTuple):
-    """Last call of a method: `order` is 1 for the first method called.
-
-    `call` is its code, if a live frame called it, in `run`.
-    """
+    """Last call of a method, the `order`-th of all calls, in `run`; `call` is None where another method called it."""
 
     order: int
     call: ast.Call | None
     run: Activation
 
-    def given(self, reader: Reader, function: FunctionType) -> Bound:
+    def arguments(self, reader: Reader, function: FunctionType) -> Bound:
         """Return the arguments of the call by parameter, as far as they can be read."""
-        if self.call is None or any(isinstance(each, ast.Starred) for each in self.call.args):
+        if self.call is None or any(isinstance(argument, ast.Starred) for argument in self.call.args):
             return {}
-        found = given_by_call(reader, function, [None], self.call, self.run)
-        return {name: value for name, value in found.items() if value is not None}
+        values = arguments_of_call(reader, function, [None], self.call, self.run)
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def calls_so_far(reader: Reader, owner: object, methods: dict[str, FunctionType]) -> dict[str, Called]:
-    """Return the last certain call of each method of an object, including calls between its methods."""
+    """Return the last certain call of each method of an object; a method calls those that its code names, too."""
     last: dict[str, Called] = {}
     calls = [pair for run in [*reader.live_activations()][::-1] for pair in _calls_above(run, owner, methods)]
     for order, (call, run) in enumerate(calls, start=1):
         reached, new = set[str](), {called_name(call)}
         while new:
             reached |= new
-            new = {each for name in new for each in methods[name].__code__.co_names if each in methods} - reached
+            new = {inner for name in new for inner in methods[name].__code__.co_names if inner in methods} - reached
         last.update(dict.fromkeys(reached, Called(order, None, run)))
         last[called_name(call)] = Called(order, call, run)
     return last
@@ -73,7 +70,7 @@ def calls_so_far(reader: Reader, owner: object, methods: dict[str, FunctionType]
 
 def surely_runs(node: ast.AST, run: Activation) -> bool:
     """Return whether no branch stands between a node and the function that it is in."""
-    return not any(isinstance(outer, _MAY_NOT_RUN) for outer in run.source.below(node, run.body))
+    return not any(isinstance(outer, _MAY_NOT_RUN) for outer in run.source.up_to(node, run.body))
 
 
 def _calls_above(
@@ -89,17 +86,18 @@ def _calls_above(
 
 
 def read_attribute(reader: Reader, node: ast.Attribute, activation: Activation) -> Value | None:
+    """Return the value of `x.name`, where x is a tensor, a dataclass that is gone, or a live object."""
     owner = reader.see(node.value, activation)
     if isinstance(owner, TensorValue):
-        return _of_tensor(reader, owner, node, activation)
+        return _tensor_attribute(reader, owner, node, activation)
     if isinstance(owner, Several):  # a new dataclass, by its fields
         return owner.item(node.attr)
-    whole = partial(_of_whole, reader, node, activation)
+    whole = partial(_of_code_that_made_owner, reader, node, activation)
     return member(reader, owner.value, node.attr, activation, whole) if owner is not None else None
 
 
-def _of_whole(reader: Reader, node: ast.Attribute, activation: Activation) -> Iterator[Definition]:
-    """Yield an attribute of what may have given its owner: `Track(mean, cov).cov`."""
+def _of_code_that_made_owner(reader: Reader, node: ast.Attribute, activation: Activation) -> Iterator[Definition]:
+    """Yield `Track(mean, cov).cov` for `track.cov` after `track = Track(mean, cov)`."""
     for whole in reader.definitions(node.value, activation):
         if isinstance(whole.node, ast.Call | ast.Name) and not whole.position:
             yield whole._replace(node=attribute_of(whole.node, node.attr))
@@ -110,7 +108,7 @@ def attribute_of(owner: ast.expr, name: str) -> ast.expr:
     return ast.copy_location(ast.Attribute(owner, name, ast.Load()), owner)
 
 
-def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activation: Activation) -> Value | None:
+def _tensor_attribute(reader: Reader, owner: TensorValue, node: ast.Attribute, activation: Activation) -> Value | None:
     if node.attr == "device":
         return KnownValue(torch._C.device(owner.device))
     if node.attr == "dtype":
@@ -121,96 +119,96 @@ def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activati
     if node.attr == "data":
         return owner
     kind = COMPUTE if node.attr == "grad" else VIEW
-    is_field = not hasattr(torch.Tensor, node.attr)  # of what torch returned in one: `torch.linalg.qr(x).Q`
+    is_field = not hasattr(torch.Tensor, node.attr)  # `torch.linalg.qr(x).Q`: a field of torch's result
     return reader.derived(node.attr, kind, node, activation, [owner]) if node.attr in PARTS or is_field else None
 
 
 def member(reader: Reader, owner: Any, name: str, activation: Activation, whole: Definitions = tuple) -> Value | None:
-    """Return an attribute of a live object; `whole` gives it as that of what may have made the object."""
+    """Return an attribute of a live object; `whole` yields it as an attribute of the code that made the object."""
     if issubclass(type(owner), ModuleType):
-        found = vars(owner).get(name, MISSING)
+        value = vars(owner).get(name, MISSING)
         level = activation.level
-        return None if found is MISSING else reader.value(found, lambda: of_module(reader, owner, name, level))
+        return None if value is MISSING else reader.value(value, lambda: of_module(reader, owner, name, level))
     if is_module(owner) and (in_place := put_in_place(reader, owner, name)) is not None:
         return in_place
     value = attribute(owner, name)
-    if value is not MISSING and type(value) not in (classmethod, staticmethod):  # as a class itself has them
-        return reader.value(value, lambda: chain(of_class(reader, owner, name, activation), whole()))
+    if value is not MISSING and type(value) not in (classmethod, staticmethod):  # a class stores them unbound
+        return reader.value(value, lambda: chain(assignments_of(reader, owner, name, activation), whole()))
     is_class = issubclass(type(owner), type)
-    found = class_attribute(owner if is_class else type(owner), name)
-    if type(found) is property and type(found.fget) is FunctionType:
-        return returned(reader, found.fget, arguments(found.fget, [KnownValue(owner)], {}), activation)
-    if type(found) in (FunctionType, CACHED):
-        return KnownValue(found if is_class else MethodType(found, owner))
-    if type(found) is staticmethod:
-        return KnownValue(found.__func__)
-    if type(found) is classmethod:
-        return KnownValue(MethodType(found.__func__, owner if is_class else type(owner)))
+    of_class = class_attribute(owner if is_class else type(owner), name)
+    if type(of_class) is property and type(of_class.fget) is FunctionType:
+        return result_of_function(reader, of_class.fget, arguments(of_class.fget, [KnownValue(owner)], {}), activation)
+    if type(of_class) in (FunctionType, CACHED):
+        return KnownValue(of_class if is_class else MethodType(of_class, owner))
+    if type(of_class) is staticmethod:
+        return KnownValue(of_class.__func__)
+    if type(of_class) is classmethod:
+        return KnownValue(MethodType(of_class.__func__, owner if is_class else type(owner)))
     return None
 
 
-def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> Iterator[Definition]:
+def assignments_of(reader: Reader, owner: Any, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield the assignments of an object's attribute: in its classes' methods, then elsewhere."""
     for kind in classes_of(owner if issubclass(type(owner), type) else type(owner)):
-        yield from _in_methods(reader, kind, owner, name, activation)
-        yield from _in_class_body(kind, name, activation)
-        yield from _of_factory(reader, kind, owner, name, activation)
+        yield from _assigned_in_methods(reader, kind, owner, name, activation)
+        yield from _assigned_in_class_body(kind, name, activation)
+        yield from _from_factory(reader, kind, owner, name, activation)
     fields = constructor_fields(type(owner))
     if name in fields:
-        own = filter(None, [_file_of(type(owner), activation)])
-        for given in of_only_call_of(reader, class_name(type(owner)), name, fields, others=own):
-            yield from (given, *reader.definitions(given.node, given.activation))
-    yield from _of_frames(reader, owner, name)
+        class_file = filter(None, [_run_of_file_with(type(owner), activation)])
+        for argument in from_only_call_of(reader, class_name(type(owner)), name, fields, others=class_file):
+            yield from (argument, *reader.definitions(argument.node, argument.activation))
+    yield from _assigned_in_frames(reader, owner, name)
     if not is_module(owner):
-        yield from one_of(reader, lambda source: named(source, name).attributes)
+        yield from from_files(reader, lambda file: mentions(file, name).attributes)
     elif history.modules.registered(owner, name) is not None:  # it is known by its stamp, unless its data is new
-        yield from one_of(reader, lambda source: named(source, name).contents or named(source, "data").contents)
+        yield from from_files(reader, lambda file: mentions(file, name).contents or mentions(file, "data").contents)
 
 
-def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> list[Definition]:
-    """Return the assignments of an attribute in a class's methods: its moves, the last live call, the constructor."""
+def _assigned_in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> list[Definition]:
+    """Return a class's assignments of an attribute: first its moves, then the latest call's, last the constructor's."""
     methods = _methods(kind)
-    givers = [each for each in methods if not _GIVES_BY_NAME.union([name]).isdisjoint(each.__code__.co_names)]
-    called = calls_so_far(reader, owner, {each.__name__: each for each in methods}) if len(givers) > 1 else {}
-    dated = []
+    givers = [method for method in methods if not _GIVES_BY_NAME.union([name]).isdisjoint(method.__code__.co_names)]
+    last_calls = calls_so_far(reader, owner, {method.__name__: method for method in methods}) if len(givers) > 1 else {}
+    ranked = []
     for giver in givers:
-        late = called.get(giver.__name__)
-        for found in _given_in(reader, giver, owner, name, activation, late):
-            order = late.order if late is not None and surely_runs(found.node, found.activation) else 0
-            names = {each.attr for each in nodes_of(ast.Attribute, found.node)}
-            takes = order > 0 and name in names  # `torch.cat([self.rows, row])`
-            rank = not found.takes_former, -order  # its own moves first
-            dated.append((rank, found._replace(takes_former=found.takes_former or takes)))
-    return [found for _, found in sorted(dated, key=lambda pair: pair[0])]
+        last_call = last_calls.get(giver.__name__)
+        for origin in _assigned_in_method(reader, giver, owner, name, activation, last_call):
+            order = last_call.order if last_call is not None and surely_runs(origin.node, origin.activation) else 0
+            names = {part.attr for part in nodes_of(ast.Attribute, origin.node)}
+            takes_former = order > 0 and name in names  # `torch.cat([self.rows, row])`
+            rank = not origin.takes_former, -order  # moves first, then the latest call
+            ranked.append((rank, origin._replace(takes_former=origin.takes_former or takes_former)))
+    return [origin for _, origin in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def _methods(kind: type) -> list[FunctionType]:
     """Return the functions of a class, its constructor first."""
     values = [value.fget if type(value) is property else value for value in class_dict(kind).values()]
-    found = [value.__func__ if type(value) is classmethod else value for value in values]
-    theirs = [each for each in found if is_theirs(each) and each.__code__.co_argcount]
-    return sorted(theirs, key=lambda each: each.__name__ != "__init__")
+    unwrapped = [value.__func__ if type(value) is classmethod else value for value in values]
+    functions = [method for method in unwrapped if is_readable(method) and method.__code__.co_argcount]
+    return sorted(functions, key=lambda function: function.__name__ != "__init__")
 
 
-def _given_in(
-    reader: Reader, function: FunctionType, owner: Any, name: str, activation: Activation, called: Called | None
+def _assigned_in_method(
+    reader: Reader, function: FunctionType, owner: Any, name: str, activation: Activation, last_call: Called | None
 ) -> Iterator[Definition]:
     """Yield the values that a method assigns to `self.name`."""
-    given = called.given(reader, function) if called is not None else {}
-    run, first = _run_of_method(reader, function, owner, given, activation), function.__code__.co_varnames[0]
-    for each in bindings(run.source, run.body, f"{first}.{name}"):
-        if not each.loops and match_code("None", each.value) is None:
-            own_move = moves_itself(each.value, ast.Attribute(ast.Name(first), name))
-            yield Definition(each.value, each.position, run.at(each.line), takes_former=own_move)
+    bound = last_call.arguments(reader, function) if last_call is not None else {}
+    run, self_name = _run_of_method(reader, function, owner, bound, activation), function.__code__.co_varnames[0]
+    for binding in bindings(run.source, run.body, f"{self_name}.{name}"):
+        if not binding.loops and match_code("None", binding.value) is None:
+            own_move = moves_itself(binding.value, ast.Attribute(ast.Name(self_name), name))
+            yield Definition(binding.value, binding.position, run.at(binding.line), takes_former=own_move)
     for statement in statements(run.body):
-        yield from (Definition(value, (), run.at_node(value)) for value in _registered(statement, first, name))
+        yield from (Definition(value, (), run.at_node(value)) for value in _set_by_name(statement, self_name, name))
 
 
 def _run_of_method(
-    reader: Reader, function: FunctionType, owner: Any, given: Bound, activation: Activation
+    reader: Reader, function: FunctionType, owner: Any, bound: Bound, activation: Activation
 ) -> Activation:
-    """Return a run of a method on an object; of a method that set the object up, an early one."""
-    run = run_of(reader, function, {**given, function.__code__.co_varnames[0]: KnownValue(owner)}, activation)
+    """Return a run of a method on an object; a run of a constructor lies before anything that still runs."""
+    run = run_of(reader, function, {**bound, function.__code__.co_varnames[0]: KnownValue(owner)}, activation)
     if function.__name__ == "__init__" or (is_module(owner) and run.owner is None):
         run.depth, run.module = 0, None
     return run
@@ -218,65 +216,65 @@ def _run_of_method(
 
 def runs_that_fill(reader: Reader, node: ast.expr, activation: Activation) -> Iterator[Activation]:
     """Yield runs of the methods that may have filled an object's container: `self.cache[n] = table`."""
-    found = match_code("$owner.$name", node)
-    owner = reader.known(found["owner"], activation) if found is not None else MISSING
-    if found is None or owner is MISSING or issubclass(type(owner), ModuleType):
+    match = match_code("$owner.$name", node)
+    owner = reader.known(match["owner"], activation) if match is not None else MISSING
+    if match is None or owner is MISSING or issubclass(type(owner), ModuleType):
         return
-    live = [run.body for run in reader.live_activations()]
+    live_bodies = [run.body for run in reader.live_activations()]
     for kind in classes_of(owner if issubclass(type(owner), type) else type(owner)):
-        for method in (each for each in _methods(kind) if found["name"] in each.__code__.co_names):
+        for method in (method for method in _methods(kind) if match["name"] in method.__code__.co_names):
             run = _run_of_method(reader, method, owner, {}, activation)
-            if run.body not in live:
+            if run.body not in live_bodies:
                 yield run
 
 
-def _registered(statement: ast.stmt, owner: str, name: str) -> Iterator[ast.expr]:
+def _set_by_name(statement: ast.stmt, owner: str, name: str) -> Iterator[ast.expr]:
     """Yield the value of `self.register_buffer("name", value)`, and that of `setattr(self, "name", value)`."""
     call = alone(statement)
     if not isinstance(call, ast.Call):
         return
-    given = call.args[1:] if called_name(call) == "setattr" else call.args
-    if called_name(call) not in _GIVES_BY_NAME or len(given) < 2:
+    arguments = call.args[1:] if called_name(call) == "setattr" else call.args
+    if called_name(call) not in _GIVES_BY_NAME or len(arguments) < 2:
         return
-    if may_be_text(given[0], name) and owner in ast.unparse(call):
-        yield given[1]
+    if may_be_text(arguments[0], name) and owner in ast.unparse(call):
+        yield arguments[1]
 
 
-def _in_class_body(kind: type, name: str, activation: Activation) -> Iterator[Definition]:
+def _assigned_in_class_body(kind: type, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield the value of a name in the class body."""
-    run = _file_of(kind, activation) if name in class_dict(kind) else None
+    run = _run_of_file_with(kind, activation) if name in class_dict(kind) else None
     if run is None:
         return
     for body in nodes_of(ast.ClassDef, run.source.tree):
-        found = bindings(run.source, body, name) if body.name == class_name(kind) else []
-        yield from (Definition(each.value, each.position, run.at(each.line)) for each in found if not each.loops)
+        assigned = bindings(run.source, body, name) if body.name == class_name(kind) else []
+        yield from (Definition(each.value, each.position, run.at(each.line)) for each in assigned if not each.loops)
 
 
-def _file_of(kind: type, activation: Activation) -> Activation | None:
-    """Return a run of the file with a class."""
+def _run_of_file_with(kind: type, activation: Activation) -> Activation | None:
+    """Return a run of the file that defines a class; None for a file that is not read."""
     functions = _methods(kind)
     module = sys.modules.get(class_dict(kind).get("__module__", ""))
-    known = vars(module) if type(module) is ModuleType else activation.globals
-    file = functions[0].__code__.co_filename if functions else known.get("__file__", activation.source.file)
-    return run_of_file(file, known, activation.level)
+    global_names = vars(module) if type(module) is ModuleType else activation.globals
+    file = functions[0].__code__.co_filename if functions else global_names.get("__file__", activation.source.file)
+    return run_of_file(file, global_names, activation.level)
 
 
-def _of_factory(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> Iterator[Definition]:
+def _from_factory(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield the value of a dataclass field's `default_factory`, or of a cached property."""
     fields, cached = class_dict(kind).get("__dataclass_fields__"), class_dict(kind).get(name)
     field = fields.get(name) if type(fields) is dict else None
     is_cached = type(cached) is cached_property
     factory = getattr(cached, "func", None) if is_cached else getattr(field, "default_factory", None)
-    if not is_theirs(factory):
+    if not is_readable(factory):
         return
-    given: Bound = {factory.__code__.co_varnames[0]: KnownValue(owner)} if is_cached else {}
-    run = run_of(reader, factory, given, activation)
-    if not is_cached:
+    bound: Bound = {factory.__code__.co_varnames[0]: KnownValue(owner)} if is_cached else {}
+    run = run_of(reader, factory, bound, activation)
+    if not is_cached:  # the constructor ran it
         run.depth, run.module = 0, None
     yield from results_of(run)
 
 
-def _of_frames(reader: Reader, owner: Any, name: str) -> Iterator[Definition]:
+def _assigned_in_frames(reader: Reader, owner: Any, name: str) -> Iterator[Definition]:
     """Yield the assignments to this object's attribute in live frames: `model.table = ...`."""
     for run in reader.live_activations():
         for statement in statements(run.body):

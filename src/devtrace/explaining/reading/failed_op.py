@@ -11,7 +11,7 @@ from typing import Final
 import torch
 
 from devtrace.explaining.reading.attributes import attribute_of
-from devtrace.explaining.reading.expressions import asked
+from devtrace.explaining.reading.expressions import op_name
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.values import Activation, TensorValue
 from devtrace.explaining.stack import CALLS_OF_MODULES
@@ -33,35 +33,32 @@ class FailedOp:
 
     @property
     def is_mixed(self) -> bool:
-        return len({each.device for each in self.inputs}) > 1
+        return len({tensor.device for tensor in self.inputs}) > 1
 
 
 def failed_op(reader: Reader) -> FailedOp | None:
-    """Return the op that raised; where no expression has tensors of several devices the innermost with any.
-
-    Its only tensor of unknown dtype gets the one dtype that torch names.
-    """
-    found: FailedOp | None = None
+    """Return the op that raised: the innermost with tensors of several devices, else the innermost with any tensor."""
+    failed: FailedOp | None = None
     for depth in reversed(range(len(reader.stack.levels))):
-        here = _at(reader, depth)
-        if here is not None and here.is_mixed:
-            found = here
+        outer = _op_at(reader, depth)
+        if outer is not None and outer.is_mixed:
+            failed = outer
             break
-        unread = _unread_of(reader, here, found) if here is not None and found is not None else None
-        for each, dtype in unread or ():
-            _settle(reader, each, dtype)
-        found = here if found is None or unread is not None else found
-        if reader.stack.levels[depth].is_readable:
+        unread = _unread_inputs(reader, outer, failed) if outer is not None and failed is not None else None
+        for value, dtype in unread or ():
+            _settle(reader, value, dtype)
+        failed = outer if failed is None or unread is not None else failed
+        if reader.stack.levels[depth].is_readable:  # frames further out only lead here
             break
-    if found is None:
+    if failed is None:
         return None
-    found = _as_handed_over(reader, found) or found
-    if len(found.inputs) == len(reader.dtypes) == 1 and found.inputs[0].dtype is None:
-        _settle(reader, found.inputs[0], reader.dtypes[0])
-    return found
+    failed = _op_of_user_line(reader, failed) or failed
+    if len(failed.inputs) == len(reader.dtypes) == 1 and failed.inputs[0].dtype is None:  # torch named its dtype
+        _settle(reader, failed.inputs[0], reader.dtypes[0])
+    return failed
 
 
-def _as_handed_over(reader: Reader, failed: FailedOp) -> FailedOp | None:
+def _op_of_user_line(reader: Reader, failed: FailedOp) -> FailedOp | None:
     """Return the op as the user's line has it, if torch's frame knows less of its inputs.
 
     `torch.einsum(..., q, self.queue.clone())`: torch's frame cannot tell where the copy is from.
@@ -69,28 +66,28 @@ def _as_handed_over(reader: Reader, failed: FailedOp) -> FailedOp | None:
     levels = reader.stack.levels
     if levels[failed.depth].is_readable:
         return None
-    depth = next((at for at in reversed(range(failed.depth)) if levels[at].is_readable), None)
-    outer = _at(reader, depth) if depth is not None else None
-    if outer is None or [each.device for each in outer.inputs] != [each.device for each in failed.inputs]:
+    depth = next((depth for depth in reversed(range(failed.depth)) if levels[depth].is_readable), None)
+    outer = _op_at(reader, depth) if depth is not None else None
+    if outer is None or [tensor.device for tensor in outer.inputs] != [tensor.device for tensor in failed.inputs]:
         return None
     pairs = zip(outer.inputs, failed.inputs, strict=True)
-    is_clearer = any(own.op is not None and reader.pasts.by_row.get(each.row) is None for own, each in pairs)
+    is_clearer = any(theirs.op is not None and reader.pasts.by_row.get(inner.row) is None for theirs, inner in pairs)
     return outer if is_clearer else None
 
 
-def _unread_of(
+def _unread_inputs(
     reader: Reader, failed: FailedOp, inner: FailedOp
 ) -> list[tuple[TensorValue, torch.dtype | None]] | None:
-    """Return the unknown input of a call with the dtype that remains for it; empty if all are known.
+    """Return the input of a call whose dtype is unknown, with the dtype that remains for it; empty if all are known.
 
     None unless the call mixes the same dtypes as the op inside it: `torch.einsum(..., q, table)`.
     """
-    theirs, left = {each.dtype for each in inner.inputs}, Counter(each.dtype for each in inner.inputs)
-    left.subtract(each.dtype for each in failed.inputs if each.dtype is not None)
-    unread, rest = [each for each in failed.inputs if each.dtype is None], list(left.elements())
-    if None in theirs or len(theirs) < 2 or min(left.values()) < 0 or len(rest) != len(unread):
+    dtypes_inside, counts = {tensor.dtype for tensor in inner.inputs}, Counter(tensor.dtype for tensor in inner.inputs)
+    counts.subtract(tensor.dtype for tensor in failed.inputs if tensor.dtype is not None)
+    unread, remaining = [tensor for tensor in failed.inputs if tensor.dtype is None], list(counts.elements())
+    if None in dtypes_inside or len(dtypes_inside) < 2 or min(counts.values()) < 0 or len(remaining) != len(unread):
         return None
-    return list(zip(unread, rest, strict=True)) if not unread or (len(unread) == 1 and reader.of_dtypes) else None
+    return list(zip(unread, remaining, strict=True)) if not unread or (len(unread) == 1 and reader.of_dtypes) else None
 
 
 def _settle(reader: Reader, value: TensorValue, dtype: torch.dtype | None) -> None:
@@ -100,7 +97,8 @@ def _settle(reader: Reader, value: TensorValue, dtype: torch.dtype | None) -> No
         reader.pasts.settle(value.op, dtype, reader.dtypes)
 
 
-def _at(reader: Reader, depth: int) -> FailedOp | None:
+def _op_at(reader: Reader, depth: int) -> FailedOp | None:
+    """Return the op that a level's code asks for, with its tensors; None for code without tensors."""
     activation, node = reader.activation(depth), reader.node(depth)
     if activation is None or node is NO_CODE or reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES:
         return None
@@ -111,28 +109,28 @@ def _at(reader: Reader, depth: int) -> FailedOp | None:
         node = node.value
     parts = operands(node)
     if isinstance(node, ast.Call) and type(reader.known(node.func, activation)) is functools.partial:
-        parts += [attribute_of(node.func, name) for name in ("args", "keywords")]
+        parts += [attribute_of(node.func, name) for name in ("args", "keywords")]  # which it passes too
     values = [(part, reader.see(part, activation)) for part in parts]
-    inputs = [each for part, value in values for each in reader.members(value, part, activation)]
+    inputs = [tensor for part, value in values for tensor in reader.members(value, part, activation)]
     unread: list[ast.expr] = [part for part, value in values if value is None and isinstance(part, _UNREAD)]
     inputs = _by_elimination(reader, inputs, unread, activation)
-    return FailedOp(asked(node) or UNKNOWN, inputs, depth) if inputs else None
+    return FailedOp(op_name(node) or UNKNOWN, inputs, depth) if inputs else None
 
 
 def _by_elimination(
     reader: Reader, inputs: list[TensorValue], unread: list[ast.expr], activation: Activation
 ) -> list[TensorValue]:
-    """Give the only unknown operand the device, or dtype, that torch names and no other operand has."""
-    dtypes = [dtype for dtype in reader.dtypes if dtype not in [each.dtype for each in inputs]]
+    """Add the only unread operand: on the device, or of the dtype, that torch names and no other operand has."""
+    dtypes = [dtype for dtype in reader.dtypes if dtype not in [tensor.dtype for tensor in inputs]]
     if len(unread) == len(inputs) == len(dtypes) == 1 and len(reader.dtypes) == 2:
         return [*inputs, reader.emit(UNKNOWN, COMPUTE, unread[0], activation, [], inputs[0].device, dtype=dtypes[0])]
-    devices = {each.device for each in inputs if each.dims > 0}
-    left = [device for device in reader.devices if device not in devices]
-    if len(devices) != 1 or len(left) != 1:
+    devices = {tensor.device for tensor in inputs if tensor.dims > 0}
+    others = [device for device in reader.devices if device not in devices]
+    if len(devices) != 1 or len(others) != 1:
         return inputs
     if len(unread) == 1:
-        return [*inputs, reader.emit(UNKNOWN, COMPUTE, unread[0], activation, [], left[0])]
-    read = [each for each in inputs if each.op is not None and each.dims > 0]
+        return [*inputs, reader.emit(UNKNOWN, COMPUTE, unread[0], activation, [], others[0])]
+    read = [tensor for tensor in inputs if tensor.op is not None and tensor.dims > 0]
     if len(read) == 1 and not unread and len(inputs) > 1 and (op := read[0].op) is not None:
-        op.layout, read[0].device = reader.layout(left[0], read[0].dims), left[0]  # it was only read
+        op.layout, read[0].device = reader.layout(others[0], read[0].dims), others[0]  # only the source placed it
     return inputs

@@ -89,7 +89,7 @@ class Reader:
         self._definers = definers
         self._busy: set[tuple[int, int]] = set()
         self._faults: Final = Faults(lambda fault: recorder.note(sentence_of_fault("explained.not-read", fault)))
-        self.given: dict[tuple[int, Position], tuple[Activation, Value | None]] = {}
+        self.cache: dict[tuple[int, Position], tuple[Activation, Value | None]] = {}
         self._sites: dict[int, int] = {}  # of tensors whose birth is being sought: of the expression that made one
         self._sought: Counter[int] = Counter()  # tensors whose birth is being sought, by how many names
         self._activations: dict[int, Activation | None] = {}
@@ -110,7 +110,7 @@ class Reader:
 
     def user_activations(self) -> Iterator[Activation]:
         """Yield the live frames of the user's own code, innermost first."""
-        return (each for each in self.live_activations() if sites.files[each.source.file] == sites.USER)
+        return (run for run in self.live_activations() if sites.files[run.source.file] == sites.USER)
 
     def live_activations(self) -> Iterator[Activation]:
         """Yield the live frames of the user's and of packages' code, innermost first."""
@@ -119,10 +119,10 @@ class Reader:
 
     def files(self) -> list[Activation]:
         """Return the user's files among the frames, each once as a run that read it to its end."""
-        found: dict[str, Activation] = {}
-        for each in self.user_activations():
-            found.setdefault(each.source.file, Activation.of_file(each.source, each.globals))
-        return list(found.values())
+        runs: dict[str, Activation] = {}
+        for run in self.user_activations():
+            runs.setdefault(run.source.file, Activation.of_file(run.source, run.globals))
+        return list(runs.values())
 
     # Values.
 
@@ -133,7 +133,7 @@ class Reader:
         if node is None or handler is None or self.steps > MOST_STEPS or activation.level > MOST_LEVELS:
             return None
         key = id(node), activation.level
-        if key in self._busy:
+        if key in self._busy:  # it leads back to itself
             return None
         self._busy.add(key)
         line = self._lines.get(activation.depth, 0)
@@ -150,13 +150,13 @@ class Reader:
         value = self.see(node, activation)
         return value.value if isinstance(value, KnownValue) else MISSING
 
-    def read(self, found: Definition) -> Value | None:
+    def read(self, origin: Definition) -> Value | None:
         """Return the value that a definition gave."""
-        return self.part(self.see(found.node, found.activation), found.position, found.node, found.activation)
+        return self.part(self.see(origin.node, origin.activation), origin.position, origin.node, origin.activation)
 
-    def first(self, found: Iterable[Definition]) -> Value | None:
+    def first(self, definitions: Iterable[Definition]) -> Value | None:
         """Return the first value among those of definitions that can be read."""
-        return next((value for each in found if (value := self.read(each)) is not None), None)
+        return next((value for definition in definitions if (value := self.read(definition)) is not None), None)
 
     def definitions(self, node: ast.AST, activation: Activation) -> list[Definition]:
         """Return the expressions that gave a variable, an attribute or an item its value, the likeliest first."""
@@ -174,26 +174,23 @@ class Reader:
 
     def tensors(self, nodes: Iterable[ast.expr | None], activation: Activation) -> list[TensorValue]:
         """Return the tensors among the values of expressions, those in live lists too."""
-        return [each for node in nodes if node for each in self.members(self.see(node, activation), node, activation)]
+        return [value for node in nodes if node for value in self.members(self.see(node, activation), node, activation)]
 
     def members(
         self, value: Value | None, node: ast.expr | None = None, activation: Activation | None = None
     ) -> list[TensorValue]:
-        """Return the tensors of a value; items of a live list by what put them there, if its code is given.
-
-        Else by the definitions of the list.
-        """
+        """Return the tensors of a value. Those of a live list are read as items of its code `node`, if given."""
         is_tuple = isinstance(value, KnownValue) and issubclass(type(value.value), tuple)  # a named one, too
         if not isinstance(value, KnownValue) or not (is_tuple or type(value.value) in (list, dict)):
             return list(tensors_of(value))
         whole, find = value.value, partial(_of_item, value)
         parts = enumerate(tuple.__iter__(whole) if is_tuple else whole)
         items = islice(whole.items() if type(whole) is dict else parts, MOST_ITEMS)
-        tensors = {index: each for index, each in items if is_tensor(each)}
+        tensors = {index: item for index, item in items if is_tensor(item)}
         if node is not None and activation is not None:
             for index in tensors:
                 self.see(item_of(node, index), activation)
-        return [self.live(each, partial(find, (index,))) for index, each in tensors.items()]
+        return [self.live(tensor, partial(find, (index,))) for index, tensor in tensors.items()]
 
     def value(self, value: Any, definitions: Definitions = tuple) -> Value:
         """Return a live object as a value."""
@@ -205,66 +202,66 @@ class Reader:
         nested = self._sought[key]
         if not self.is_known(tensor) and nested < MOST_ALIASES:
             self._sought[key] += 1
-            given, self.given = self.given, {}  # what made one tensor did not make another: `for _ in range(2)`
+            former, self.cache = self.cache, {}  # what made one tensor did not make another: `for _ in range(2)`
             try:
                 with self._faults:
                     self._find_birth(tensor, device, definitions, is_outermost=not nested)
             finally:
-                self._sought[key], self.given = self._sought[key] - 1, given
+                self._sought[key], self.cache = self._sought[key] - 1, former
         if nested and not self.is_known(tensor):
-            others = [each for each in self.dtypes if each != dtype_of(tensor)]
-            was_taken = nested > MOST_ALIASES and len(others) == 1  # by a round that did not fail
-            return TensorValue(SOUGHT_TENSOR, device, dims, dtype=others[0] if was_taken else dtype_of(tensor))
+            other_dtypes = [dtype for dtype in self.dtypes if dtype != dtype_of(tensor)]
+            was_taken = nested > MOST_ALIASES and len(other_dtypes) == 1  # in a round that did not fail
+            return TensorValue(SOUGHT_TENSOR, device, dims, dtype=other_dtypes[0] if was_taken else dtype_of(tensor))
         return TensorValue(self.row(tensor), device, dims, live=tensor, dtype=dtype_of(tensor))
 
     def row(self, tensor: Any) -> int:
-        """Give a live tensor a row, after ops for the moves that the hooks saw, and return it."""
-        stamp = self._keep_stamp(tensor)
-        if stamp[0] == self.rows.epoch or stamp[3] is None:
+        """Return the row of a live tensor; before it come ops for the moves that the hooks saw."""
+        epoch, _, birth, past = self._keep_stamp(tensor)
+        if epoch == self.rows.epoch or past is None:
             return self.rows.row_for_input(tensor)
-        row = self.pasts.row_after_moves((stamp[2], device_of(tensor), dtype_of(tensor), stamp[3]), shape_of(tensor))
+        row = self.pasts.row_after_moves((birth, device_of(tensor), dtype_of(tensor), past), shape_of(tensor))
         self.stamp(tensor, row)
         return row
 
     def is_known(self, tensor: Any) -> bool:
-        """Return whether a tensor has a row, or the hooks saw its birth; a view is known by itself."""
+        """Return whether a tensor has a row, or the hooks saw its birth; for a view its own row counts."""
         epoch, views, birth, past = stamps.get(tensor)
         return key_of(tensor) in views if epoch == self.rows.epoch else birth >= 0 or past is not None
 
     def _find_birth(self, tensor: Any, device: str, definitions: Definitions, *, is_outermost: bool) -> None:
-        """Find the op that made a tensor and give the tensor its row; else only note the creating expression."""
+        """Find the op that made a tensor, and give the tensor its row; else note only the expression that made it."""
         site = self._sites.pop(id(tensor), sites.NOWHERE)
         others: list[TensorValue] = []
         dtype = dtype_of(tensor) if self.of_dtypes else None
-        for found in islice(definitions(), MOST_DEFINITIONS):
-            if found.is_of_repetition and site >= 0:
+        for origin in islice(definitions(), MOST_DEFINITIONS):
+            if origin.is_of_repetition and site >= 0:  # a likelier expression is known
                 break
             sought = self._sought[id(tensor)]
-            former = found.takes_former or found.is_of_repetition
-            self._sought[id(tensor)] = MOST_ALIASES + found.is_of_repetition if former else sought
-            value = self.read(found)
+            takes_former = origin.takes_former or origin.is_of_repetition
+            self._sought[id(tensor)] = MOST_ALIASES + origin.is_of_repetition if takes_former else sought
+            value = self.read(origin)
             made = value if isinstance(value, TensorValue) and value.row != SOUGHT_TENSOR else None
             self._sought[id(tensor)] = sought
-            site = self._sites.pop(id(tensor), site)
+            site = self._sites.pop(id(tensor), site)  # a nested search may have noted it
             is_other = made is not None and dtypes_of.differs(made, device, dtype)
-            is_made = isinstance(found.node, _MADE) and not (value is None and hands_on(found.node, self.of_dtypes))
-            if site < 0 and (found.is_source or is_made) and not (found.is_one_of_many or is_other):
-                site = self.site(found.node, found.activation)
+            is_made = isinstance(origin.node, _MADE) and not (value is None and hands_on(origin.node, self.of_dtypes))
+            if site < 0 and (origin.is_source or is_made) and not (origin.is_one_of_many or is_other):
+                site = self.site(origin.node, origin.activation)
             if self.is_known(tensor):
                 return
             if made is not None:
                 if is_other:
-                    others += [] if former and self.of_dtypes else [made]
+                    others += [] if takes_former and self.of_dtypes else [made]
                 elif made.op is not None:
                     self.born_by(tensor, made.op)
                     return
                 else:
                     self._copy_birth(tensor, made)
                     break
-        stale = next((made for made in others if made.op and self.pasts.taken_before(made, device, dtype)), None)
-        made_so = stale or next((made for made in others if self.of_dtypes and dtypes_of.may_be(made, device)), None)
-        if made_so is not None and made_so.op is not None:
-            self.born_by(tensor, made_so.op)
+        stale = next((other for other in others if other.op and self.pasts.put_before_move(other, device, dtype)), None)
+        maker = stale or next((other for other in others if self.of_dtypes and dtypes_of.may_be(other, device)), None)
+        if maker is not None and maker.op is not None:
+            self.born_by(tensor, maker.op)
         elif site >= 0 and not is_outermost:
             self._sites[id(tensor)] = site
         elif site >= 0:
@@ -274,9 +271,9 @@ class Reader:
         """Note that a tensor was made in an earlier step of a loop, by the op that made its successor."""
         op = self.pasts.by_row.get(other.row)
         if op is not None and not op.is_seen:
-            again = replace(op, row=next(self.rows.next))
-            self.pasts.add_read(again, [])
-            self.born_by(tensor, again)
+            earlier = replace(op, row=next(self.rows.next))
+            self.pasts.add_read(earlier, [])
+            self.born_by(tensor, earlier)
 
     def born_by(self, tensor: Any, op: ReadOp) -> None:
         """Let a live tensor be the result of an op."""
@@ -303,7 +300,7 @@ class Reader:
 
     def _keep_stamp(self, tensor: Any) -> Stamp:
         stamp = stamps.get(tensor)
-        if stamp[0] != self.rows.epoch:
+        if stamp[0] != self.rows.epoch:  # `forget` puts it back
             self._stamps_before.append((tensor, stamp))
         return stamp
 
@@ -313,7 +310,7 @@ class Reader:
 
     def born_before(self) -> list[Any]:
         """Return the tensors whose births the hooks saw, or a recording."""
-        return [tensor for tensor, stamp in self._stamps_before if stamp[2] >= 0]
+        return [tensor for tensor, (_, _, birth, _) in self._stamps_before if birth >= 0]
 
     def forget(self) -> None:
         """Restore the stamps of all tensors, and release the frames' variables."""
@@ -330,7 +327,7 @@ class Reader:
             elif isinstance(value, TensorValue) and value.row != SOUGHT_TENSOR:
                 value = self.derived("aten.select", COMPUTE, node, activation, [value])
             elif isinstance(value, KnownValue) and issubclass(type(value.value), (list, tuple)):
-                kind: Any = list if issubclass(type(value.value), list) else tuple  # no line of a subclass is run
+                kind: Any = list if issubclass(type(value.value), list) else tuple  # a subclass's methods would run
                 if type(index) is not int or not -kind.__len__(value.value) <= index < kind.__len__(value.value):
                     return None
                 value = self.value(kind.__getitem__(value.value, index), partial(_of_item, value, (index,)))
@@ -342,7 +339,7 @@ class Reader:
 
     def site(self, node: ast.AST, activation: Activation) -> int:
         """Return the site of an expression; of torch's code the user's line that called it."""
-        return site_of(node, activation.source, activation.caller) if activation.is_theirs else activation.caller
+        return site_of(node, activation.source, activation.caller) if activation.is_readable else activation.caller
 
     def emit(
         self,
@@ -358,7 +355,7 @@ class Reader:
         """Note an op; return its result, with its device and, for dtype errors, its dtype if known."""
         dtype = dtype if self.of_dtypes else None
         row, layout = next(self.rows.next), self.layout(device, dims, dtype)
-        rows, site, depth = [each.row for each in inputs], self.site(node, activation), activation.depth
+        rows, site, depth = [value.row for value in inputs], self.site(node, activation), activation.depth
         op = ReadOp(name, kind, site, rows, row, layout, depth, activation.module, activation.owner)
         op.is_open = self.of_dtypes and dtype is None
         op.line = self._lines.get(depth, 0)
@@ -370,8 +367,8 @@ class Reader:
         if isinstance(value, TensorValue):
             return value.device
         if isinstance(value, KnownValue) and type(value.value) is int:
-            named = (device.partition(":")[0] for device in self.devices if device not in ("cpu", "meta"))
-            return f"{next(named, 'cuda')}:{value.value}"
+            kinds = (device.partition(":")[0] for device in self.devices if device not in ("cpu", "meta"))
+            return f"{next(kinds, 'cuda')}:{value.value}"
         return in_full(device_named_by(value.value)) if isinstance(value, KnownValue) else ""
 
     def layout(self, device: str, dims: int, dtype: torch.dtype | None = None) -> int:
@@ -380,18 +377,18 @@ class Reader:
     def derived(
         self, name: str, kind: int, node: ast.AST, activation: Activation, inputs: list[TensorValue]
     ) -> TensorValue:
-        """Note an op whose result is where its inputs are: on the accelerator among them, but for a number."""
-        large = [each for each in inputs if each.dims > 0] or inputs
-        first = next((each for each in large if each.device != "cpu"), large[0])
+        """Note an op whose result is where its inputs are: on the accelerator if one is there; numbers do not count."""
+        large = [value for value in inputs if value.dims > 0] or inputs
+        first = next((value for value in large if value.device != "cpu"), large[0])
         dtype = self.asked_dtype(node, activation) or dtypes_of.of_result(name, inputs, node, activation.source)
-        return self.emit(name, kind, node, activation, inputs, first.device, max(each.dims for each in inputs), dtype)
+        return self.emit(name, kind, node, activation, inputs, first.device, max(value.dims for value in inputs), dtype)
 
     def asked_dtype(self, node: ast.AST, activation: Activation) -> torch.dtype | None:
         """Return the `dtype=` of a call."""
-        given = keyword(node, "dtype") if self.of_dtypes and isinstance(node, ast.Call) else None
-        return dtypes_of.named(self.see(given, activation)) or dtypes_of.OF_PYTHON.get(variable(given))
+        argument = keyword(node, "dtype") if self.of_dtypes and isinstance(node, ast.Call) else None
+        return dtypes_of.dtype_given_by(self.see(argument, activation)) or dtypes_of.OF_PYTHON.get(variable(argument))
 
 
 def _of_item(whole: KnownValue, position: Position) -> Iterator[Definition]:
-    """Yield the definitions of an item, as far as those of its container show it."""
-    return (each._replace(position=(*each.position, *position)) for each in whole.definitions())
+    """Yield the definitions of a container, each with the position of the item in it."""
+    return (origin._replace(position=(*origin.position, *position)) for origin in whole.definitions())

@@ -118,7 +118,7 @@ class Activation:
 
     @classmethod
     def of_file(cls, source: Source, known: Mapping[str, Any], level: int = 0) -> Activation:
-        """Return a run that read a whole file, with the globals that are known of it."""
+        """Return a run that went through a whole file, with the globals that are known."""
         return cls(source, source.tree, END, 0, known, level=level)
 
     def at(self, line: int) -> Activation:
@@ -133,7 +133,7 @@ class Activation:
         return self.body is self.source.tree
 
     @property
-    def is_theirs(self) -> bool:
+    def is_readable(self) -> bool:
         """True for code of the user's or of a package's: not torch's."""
         return sites.files[self.source.file] in (sites.USER, sites.LIBRARY)
 
@@ -146,10 +146,10 @@ def run_at(stack: Stack, depth: int, trait: Callable[[Any], object]) -> Activati
     if source is parsing.NO_SOURCE:
         return None
     line = parsing.span_at(code, level.instruction).line
-    body = source.body_of(code)
+    body = source.function_of_code(code)
     if body is None and code.co_name != "<module>":
-        body = source.function(node)  # of a comprehension's own frame
-    callers = (each for each in reversed(stack.levels[:depth]) if each.kind == sites.USER)
+        body = source.function(node)  # for the frame of a comprehension
+    callers = (caller for caller in reversed(stack.levels[:depth]) if caller.kind == sites.USER)
     return Activation(
         source,
         body or source.tree,
@@ -157,7 +157,7 @@ def run_at(stack: Stack, depth: int, trait: Callable[[Any], object]) -> Activati
         depth,
         level.frame.f_globals,
         stack.scope(depth, trait),
-        caller=next((sites.intern(each.frame.f_code, each.instruction) for each in callers), sites.NOWHERE),
+        caller=next((sites.intern(caller.frame.f_code, caller.instruction) for caller in callers), sites.NOWHERE),
         owner=module_of_method(code, level.frame.f_locals),
         now=line,
     )

@@ -5,7 +5,7 @@ total += criterion(model(x), y).detach()    # good
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Final
 
 import numpy as np
@@ -69,7 +69,7 @@ def _keeper(memory: Memory, group: Group, counts: Sequence[Mapping[Key, int]]) -
 def _grows(memory: Memory, group: Group, counts: Sequence[Mapping[Key, int]]) -> bool:
     key = group.holdings[0].name, group.scope
     now = sum((each.name, each.scope) == key for each in memory.shortage.holdings)
-    last = [*(each.get(key, 0) for each in counts), now][-_HEIGHTS:]
+    last = [number for number, _ in groupby([*(each.get(key, 0) for each in counts), now])][-_HEIGHTS:]
     return len(last) == _HEIGHTS and all(one < other for one, other in pairwise(last))
 
 

@@ -46,24 +46,24 @@ def out_of_memory(queries: TraceQueries, moment: FailingMoment, op: OpId, text: 
 
 def holder_of(memory: Memory, group: Group) -> Holder:
     born = memory.queries.site(group.born())
-    keeps = memory.keeper(group) if born is None or group.kind in ("graph", "named", "traceback") else None
-    site = keeps.site if keeps is not None else None
-    return Holder(group.name, group.kind, group.bytes, born, site, len(group.holdings))
+    keeper = memory.keeper(group) if born is None or group.kind in ("graph", "named", "traceback") else None
+    kept_at = keeper.site if keeper is not None else None
+    return Holder(group.name, group.kind, group.bytes, born, kept_at, len(group.holdings))
 
 
 def _sentences(memory: Memory) -> Iterator[str]:
     shortage = memory.shortage
     free, gap = shortage.limit - shortage.reserved, shortage.reserved - shortage.allocated
-    given = {"asked": shortage.asked, "block": shortage.block, "held": memory.total, "limit": shortage.limit}
-    sizes = {name: format_memory(size) for name, size in (*given.items(), ("free", free))}
+    sizes_in_bytes = {"asked": shortage.asked, "block": shortage.block, "held": memory.total, "limit": shortage.limit}
+    sizes = {name: format_memory(size) for name, size in (*sizes_in_bytes.items(), ("free", free))}
     has_room = shortage.asked < shortage.block and shortage.asked + memory.total <= shortage.limit
     key = "out-of-memory.message" if shortage.limit else "out-of-memory.message-real"
     yield sentence(key, device=shortage.device, **sizes)
     if has_room:
         yield sentence("out-of-memory.block", **sizes)
     if memory.groups:
-        top = memory.groups[0]
-        yield sentence("out-of-memory.most", size=format_memory(top.bytes), what=what(top.kind, top.name))
+        largest = memory.groups[0]
+        yield sentence("out-of-memory.most", size=format_memory(largest.bytes), what=what(largest.kind, largest.name))
     if gap > (0 if has_room else shortage.reserved // 10):
         yield sentence("out-of-memory.gap", size=format_memory(gap))
 
@@ -73,9 +73,9 @@ def lines_of(holders: tuple[Holder, ...], most: int = _MOST_LINES) -> Iterator[L
     for holder in holders[:most]:
         site = holder.born or holder.site
         if site is not None:
-            kept = holder.site if holder.site is not None and holder.site.line != site.line else None
-            whose = what(holder.kind, holder.name)
-            remark = sentence("out-of-memory.kept-at", what=whose, line=kept.line) if kept is not None else whose
+            kept_at = holder.site if holder.site is not None and holder.site.line != site.line else None
+            words = what(holder.kind, holder.name)
+            remark = sentence("out-of-memory.kept-at", what=words, line=kept_at.line) if kept_at is not None else words
             yield Line(format_memory(holder.bytes), site, remark)
 
 

@@ -123,7 +123,7 @@ def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
         lost = lost_variables(frame, (source, node), below, lambda each: device_of(each) if is_tensor(each) else None)
         scope = Scope({**own.locals, **lost}, own.globals) if lost else own
         name = _name(node, scope, anything=anything)
-        return Failing(name, _tensors(node, source, scope)) if name else None
+        return Failing(name, _given_to_module(below) or _tensors(node, source, scope)) if name else None
     finally:
         forget_locals(frame)
 
@@ -189,10 +189,21 @@ def _unwrapped(value: Any) -> Any:
     return value.__dict__.get("__wrapped__", value) if ours else value
 
 
+def _given_to_module(frame: FrameType | None) -> list[torch.Tensor]:
+    """Return the tensors of a module's call, as its frame has them: also the inner result of `rnn(embed(ids))`."""
+    if frame is None or frame.f_code is not getattr(module_calls.original, "__code__", None):
+        return []
+    return _distinct([*frame.f_locals["args"], *frame.f_locals["kwargs"].values()])
+
+
 def _tensors(node: ast.AST, source: Source, scope: Scope) -> list[torch.Tensor]:
     """Return the tensors that the expression reads, in its order, those in lists and `**options` among them."""
+    return _distinct(value for _, _, value in safe_values.values(node, source, scope))
+
+
+def _distinct(values: Iterable[Any]) -> list[torch.Tensor]:
     found: dict[int, torch.Tensor] = {}
-    for _, _, value in safe_values.values(node, source, scope):
+    for value in values:
         inner = value if type(value) in (list, tuple) else [*value.values()] if type(value) is dict else [value]
         found.update((id(each), each) for each in inner if is_tensor(each))
     return list(found.values())
