@@ -16,7 +16,7 @@ from torch.optim.optimizer import _global_optimizer_post_hooks
 
 import devtrace
 from devtrace.api.recording import record
-from devtrace.recording.columns.module_notes import FEWEST_TO_SWEEP, Happening, ModuleNotes, packed
+from devtrace.recording.columns.module_notes import FEWEST_TO_SWEEP, Happening, ModuleNotes, pack_happening
 from devtrace.recording.columns.process_history import history
 from devtrace.recording.context import hooks, optimizers
 from devtrace.recording.finish.history import ModuleHistory
@@ -342,9 +342,9 @@ def test_hooks_know_when_each_parameter_was_registered(loaded: None) -> None:
 def test_notes_of_modules_that_are_gone_are_forgotten() -> None:
     notes = ModuleNotes()
     kept = Net()
-    notes.attach(kept, "head", kept.head, packed(3, 7, -1))
+    notes.attach(kept, "head", kept.head, pack_happening(3, 7, -1))
     for index in range(3 * FEWEST_TO_SWEEP):
-        notes.attach(nn.Module(), "child", nn.Module(), packed(index, index, index))
+        notes.attach(nn.Module(), "child", nn.Module(), pack_happening(index, index, index))
     assert len(notes) <= 2 * FEWEST_TO_SWEEP
     found = notes.attached(kept.head)
     assert found is not None

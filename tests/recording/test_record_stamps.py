@@ -13,7 +13,7 @@ from devtrace.recording.columns import stamps
 
 
 def test_this_torch_keeps_what_is_on_a_storage() -> None:
-    assert stamps.are_kept()
+    assert stamps.storages_keep_attributes()
 
 
 def test_a_stamp_is_shared_by_views_and_not_by_copies() -> None:
@@ -44,7 +44,7 @@ def test_a_sparse_tensor_is_known_again() -> None:
 
 
 def test_where_storages_forget_tensors_are_distinguished_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stamps, "are_kept", lambda: False)
+    monkeypatch.setattr(stamps, "storages_keep_attributes", lambda: False)
     x = torch.ones(2)
     stamps.put(x, (-1, {}, 3, None))
     assert stamps.get(x)[2] == 3

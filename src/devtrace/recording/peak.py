@@ -15,8 +15,8 @@ class Peak:
     most: int
 
     @classmethod
-    def of(cls, given: object) -> "Peak":
-        device, most = bound(given)
+    def of(cls, text: object) -> "Peak":
+        device, most = bound(text)
         torch.cuda.reset_peak_memory_stats(device)
         return cls(device, most)
 

@@ -50,9 +50,9 @@ class OpReader:
 
     def restart(self) -> None:
         """Let `new` yield all ops again."""
-        self._read: dict[int, int] = {}  # of each thread how many ops
+        self._read_ops: dict[int, int] = {}  # of each thread how many ops
         # Of each thread's lists: how many ops were packed before them, how many of theirs and of `flat` were read.
-        self._lists: dict[int, tuple[int, int, int]] = {}
+        self._read_of_lists: dict[int, tuple[int, int, int]] = {}
 
     def begin_look(self) -> None:
         """Let `new` yield the ops that are complete now; learn the extra rows since the last time, all after a fold."""
@@ -61,9 +61,9 @@ class OpReader:
             self._folds, self._extra = self._recorder.folds, 0
         extra = self._recorder.rows.extra_rows_table(self._extra)
         self._extra += len(extra)
-        self._learn(extra[:, 0], extra[:, 1])
+        self._learn_layouts(extra[:, 0], extra[:, 1])
 
-    def _learn(self, rows: Array, layouts: Array) -> None:
+    def _learn_layouts(self, rows: Array, layouts: Array) -> None:
         if len(rows) and (most := int(rows.max())) >= len(self._layout_of):
             room = np.full(2 * most + 1024 - len(self._layout_of), -1, dtype=np.int32)
             self._layout_of = np.append(self._layout_of, room)
@@ -72,50 +72,50 @@ class OpReader:
     def new(self) -> Iterator[tuple[ThreadState, Chunk, Array]]:
         """Yield the ops of each thread that were not read yet, with their layouts (shape, dtype, device)."""
         for state, limit in self.complete:
-            tail = self._tail(state, limit)
-            chunks = _packed(state, self._read.get(state.index, 0), limit)
+            tail = self._new_in_lists(state, limit)
+            chunks = _packed_ops(state, self._read_ops.get(state.index, 0), limit)
             if tail is not None:
                 chunks.append(tail)
             if chunks:
-                self._read[state.index] = int(chunks[-1].number[-1]) + 1
+                self._read_ops[state.index] = int(chunks[-1].number[-1]) + 1
             for chunk in chunks:
-                self._learn(chunk.row[chunk.new], chunk.layout[chunk.new])
-                yield state, chunk, self._layouts(chunk.first_rows())
+                self._learn_layouts(chunk.row[chunk.adds_row], chunk.layout[chunk.adds_row])
+                yield state, chunk, self._layouts_of(chunk.first_rows())
 
-    def _layouts(self, rows: Array) -> Array:
+    def _layouts_of(self, rows: Array) -> Array:
         """Return the layout of each row; -1 where it is not known yet."""
         inside = (rows >= 0) & (rows < len(self._layout_of))
         layouts = np.full(len(rows), -1, dtype=np.int32)
         layouts[inside] = self._layout_of[rows[inside]]
         return layouts
 
-    def _tail(self, state: ThreadState, limit: int) -> Chunk | None:
+    def _new_in_lists(self, state: ThreadState, limit: int) -> Chunk | None:
         """Return the new ops in the thread's lists, None where they were packed in the meantime."""
-        base, heads, flat = state.packed, state.heads, state.flat
-        known, done, begin = self._lists.get(state.index, (base, 0, 0))
-        if known != base:
-            done = begin = 0
-        ops = min(limit - base, len(heads) // WIDTH)
-        if ops <= done:
+        packed, heads, flat = state.packed, state.heads, state.flat
+        packed_then, ops_read, rows_read = self._read_of_lists.get(state.index, (packed, 0, 0))
+        if packed_then != packed:
+            ops_read = rows_read = 0
+        ops = min(limit - packed, len(heads) // WIDTH)
+        if ops <= ops_read:
             return None
-        table, rows = heads[done * WIDTH : ops * WIDTH], flat[begin:]
-        if state.heads is not heads or state.packed != base:
+        table, rows = heads[ops_read * WIDTH : ops * WIDTH], flat[rows_read:]
+        if state.heads is not heads or state.packed != packed:
             return None
-        chunk = Chunk.of(table, rows, base + done)
-        used = int((chunk.input_count + chunk.output_count).sum())
-        self._lists[state.index] = (base, ops, begin + used)
-        return replace(chunk, flat=chunk.flat[:used])
+        chunk = Chunk.of(table, rows, packed + ops_read)
+        row_count = int((chunk.input_count + chunk.output_count).sum())
+        self._read_of_lists[state.index] = (packed, ops, rows_read + row_count)
+        return replace(chunk, flat=chunk.flat[:row_count])
 
 
-def _packed(state: ThreadState, first: int, limit: int) -> list[Chunk]:
+def _packed_ops(state: ThreadState, first: int, limit: int) -> list[Chunk]:
     """Return the packed ops of a thread with first <= number < limit."""
-    found = []
+    chunks = []
     for chunk in list(state.chunks):
         if len(chunk) and chunk.number[-1] >= first and chunk.number[0] < limit:
-            wanted = (chunk.number >= first) & (chunk.number < limit)
-            if wanted.any():
-                found.append(chunk if wanted.all() else chunk.select(wanted, chunk.times[wanted]))
-    return found
+            is_wanted = (chunk.number >= first) & (chunk.number < limit)
+            if is_wanted.any():
+                chunks.append(chunk if is_wanted.all() else chunk.select(is_wanted, chunk.times[is_wanted]))
+    return chunks
 
 
 class Counter:
@@ -124,9 +124,9 @@ class Counter:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._reader = OpReader(recorder)
-        self._forget()
+        self._start_again()
 
-    def _forget(self) -> None:
+    def _start_again(self) -> None:
         self._folds = self._recorder.folds
         self._reader.restart()
         self._copies = self._copied = self._copies_read = 0
@@ -135,23 +135,23 @@ class Counter:
     def look(self) -> Counts:
         recorder, table = self._recorder, self._recorder.rows.layouts  # (shape, dtype, device) of each layout
         if recorder.folds != self._folds:
-            self._forget()
+            self._start_again()
         self._reader.begin_look()
         copies = recorder.copies[self._copies_read :]
         for _, chunk, layouts in self._reader.new():
             for layout, times in _by_layout(layouts, chunk.times):
-                self._add(table[layout], times, 0)
-            for layout, times in _by_layout(np.where(chunk.new, chunk.layout, -1), chunk.times):
-                self._add(table[layout], 0, times * size_of(table[layout]))
+                self._count(table[layout], times, 0)
+            for layout, times in _by_layout(np.where(chunk.adds_row, chunk.layout, -1), chunk.times):
+                self._count(table[layout], 0, times * size_of(table[layout]))
         self._copies_read += len(copies)
         self._copies += sum(copied.times for copied in copies)
         self._copied += sum(size_of(table[copied.source]) + copied.more for copied in copies)
         ops = sum(limit for _, limit in self._reader.complete)
         return Counts(ops, self._copies, self._copied, dict(self._devices))
 
-    def _add(self, layout: tuple[Any, Any, Any], ops: int, made: int) -> None:
+    def _count(self, layout: tuple[Any, Any, Any], ops: int, new_bytes: int) -> None:
         known = self._devices.get(str(layout[2]), (0, 0))
-        self._devices[str(layout[2])] = known[0] + ops, known[1] + made
+        self._devices[str(layout[2])] = known[0] + ops, known[1] + new_bytes
 
 
 def _by_layout(layouts: Array, times: Array) -> list[tuple[int, int]]:
@@ -218,6 +218,6 @@ class Growth:
         }
 
     def _name_ids(self, operators: Array) -> Array:
-        found, inverse = np.unique(operators, return_inverse=True)
-        ids = [self._names.setdefault(operator, len(self._names)) for operator in found.tolist()]
+        distinct, inverse = np.unique(operators, return_inverse=True)
+        ids = [self._names.setdefault(operator, len(self._names)) for operator in distinct.tolist()]
         return np.array(ids, dtype=np.uint32)[inverse]

@@ -39,10 +39,10 @@ class Recording:
         max_ops: int,
         namespace: Mapping[str, Any] | None,
         sampler: Callable[[Recorder], Sampler] | None = None,
-        asked: Mapping[str, Any] = MappingProxyType({}),
+        options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.recorder = Recorder(max_ops)
-        self.recorder.observers = observers_of(self.recorder, asked)
+        self.recorder.observers = observers_of(self.recorder, options)
         self._sampler = self.recorder.sampler = sampler(self.recorder) if sampler is not None else None
         self.modules = Modules(self.recorder)
         self.optimizers = Optimizers(self.recorder)
@@ -78,21 +78,21 @@ class Recording:
             if self._sampler is not None:
                 self._sampler.begin(state)
                 stack.callback(self._sampler.stop)
-            for around in [each for each in recorders if each.active]:  # both would stamp the same tensors
-                around.note("note.nested")
-                around.active = False
-                stack.callback(setattr, around, "active", True)
+            for outer in [recorder for recorder in recorders if recorder.active]:  # both would stamp the same tensors
+                outer.note("note.nested")
+                outer.active = False
+                stack.callback(setattr, outer, "active", True)
             stack.callback(setattr, self.recorder, "active", False)
             self.recorder.active = True
             self.recorder.rank = _rank(-1)
             self._stack = stack.pop_all()
 
     def _parts(self, patches: Patches) -> dict[str, Callable[[ExitStack], object]]:
-        """Return what installs each part; those without which it goes on are taken as they are loaded."""
+        """Return what installs each part. The first four need nothing here: their names are taken at import."""
         return {
             **dict.fromkeys(("backward", "module_moves", "module_tree", "waits"), lambda _: None),
             "threads": lambda _: threads.install(self.recorder, patches),
-            **{part: partial(each.install, patches) for part, each in self.recorder.observers.items()},
+            **{part: partial(observer.install, patches) for part, observer in self.recorder.observers.items()},
             "jit_tracing": lambda _: jit_tracing.install(self.recorder, patches),
             "synchronizing": lambda _: waits.install_synchronizing(self.recorder, patches),
             "printing": lambda _: waits.install_printing(self.recorder, patches),
@@ -120,16 +120,16 @@ class Recording:
         if self._sampler is not None:
             self._sampler.stop()  # after `halt` it is still in place
         origin = errors_before_dispatch.origin_of(error, self.recorder) if error is not None else None
-        frames = _frames(error, origin)
+        frames = _frames_of(error, origin)
         if origin is not None and not errors_before_dispatch.was_recorded(origin, self.recorder):
             if errors_before_dispatch.asked_for_an_array(origin) is not None:
-                frames = _from_what_knows_torch(frames)
+                frames = _from_first_with_torch(frames)
             self._add_refused(origin, frames[0][0] if frames else sites.NOWHERE)
         around = self.recorder.failures[-1].around if self.recorder.failures else []
-        features, errors = self.recorder.observers.values(), [*chain_of(error)]
-        for each in features:
-            each.end(errors)
-        done = Assembly(
+        errors = [*chain_of(error)]
+        for observer in self.recorder.observers.values():
+            observer.end(errors)
+        assembly = Assembly(
             self.recorder,
             self.modules,
             self.optimizers,
@@ -139,43 +139,43 @@ class Recording:
             extra_sites=[*(site for site, _ in frames), *around],
         )
         late = {
-            row: (done.op_of(op), own)
-            for its, (op, own) in self.recorder.late.items()
-            if (row := done.tensors.row_of(its)) is not None
+            row: (assembly.op_of(op), torch_made_it)
+            for recorded_row, (op, torch_made_it) in self.recorder.late.items()
+            if (row := assembly.tensors.row_of(recorded_row)) is not None
         }
-        evidence = Evidence(self._end_of_gap(done), late)
+        evidence = Evidence(self._end_of_gap(assembly), late)
         snapshot = replace(
-            done.snapshot(frames, self.namespace, evidence),
-            around=tuple(done.site_rows[site] for site in around),
-            went_on=frozenset(map(done.op_of, self.recorder.went_on(ended_by))),
+            assembly.snapshot(frames, self.namespace, evidence),
+            around=tuple(assembly.site_rows[site] for site in around),
+            went_on=frozenset(map(assembly.op_of, self.recorder.handled_failures(ended_by))),
         )
-        return Recorded(self._completed(done.trace), snapshot)
+        return Recorded(self._completed(assembly.trace), snapshot)
 
     def _completed(self, trace: TraceData) -> TraceData:
-        for each in self.recorder.observers.values():
+        for observer in self.recorder.observers.values():
             try:
-                trace = each.complete(trace)
+                trace = observer.complete(trace)
             except Exception as fault:  # noqa: BLE001 (the trace has all else)
                 self.recorder.fault(fault)
                 trace = replace(trace, notes=tuple(self.recorder.noted()))
         return trace
 
-    def _end_of_gap(self, done: Assembly) -> int:
+    def _end_of_gap(self, assembly: Assembly) -> int:
         """Return the first op of the trace, of any thread, after the last one before a gap; -1 without a gap."""
         gap = self.recorder.gap
-        return -1 if gap < 0 else min(done.op_of(gap), done.op_of(gap - 1) + 1)
+        return -1 if gap < 0 else min(assembly.op_of(gap), assembly.op_of(gap - 1) + 1)
 
     def _add_refused(self, error: BaseException, site: int) -> None:
         """Add a row for a call that torch refused before there was an op."""
-        found = errors_before_dispatch.failing(error)
-        if found is None:
+        call = errors_before_dispatch.failing_call(error)
+        if call is None:
             return
         state = self.recorder.threads[0]
         rows: list[int] = []
-        self.recorder.gather(found.tensors, rows)
+        self.recorder.append_rows(call.tensors, rows)
         are_recorded = self._sampler is None or not self._sampler.off
-        with errors_before_dispatch.calls_again(error, state, self.modules, are_recorded=are_recorded):
-            self.recorder.note_refusal(state, found.name, site, rows, error)
+        with errors_before_dispatch.in_calls_of(error, state, self.modules, are_recorded=are_recorded):
+            self.recorder.note_refusal(state, call.name, site, rows, error)
 
 
 def _rank(known: int) -> int:
@@ -186,7 +186,7 @@ def _rank(known: int) -> int:
     return known if rank is None or known >= 0 else rank
 
 
-def _frames(error: BaseException | None, origin: BaseException | None) -> list[tuple[int, FrameType]]:
+def _frames_of(error: BaseException | None, origin: BaseException | None) -> list[tuple[int, FrameType]]:
     """Return the frames outside of torch and the standard library, innermost first, with their sites.
 
     Those of `origin`, the exception that the op raised, come below those of the ones that were raised in its place.
@@ -198,7 +198,7 @@ def _frames(error: BaseException | None, origin: BaseException | None) -> list[t
     return sites.of_frames((entry.tb_frame, entry.tb_lasti) for entry in entries)
 
 
-def _from_what_knows_torch(frames: list[tuple[int, FrameType]]) -> list[tuple[int, FrameType]]:
+def _from_first_with_torch(frames: list[tuple[int, FrameType]]) -> list[tuple[int, FrameType]]:
     """Leave out the innermost frames of packages that know no tensors."""
-    first = next((at for at, (_, frame) in enumerate(frames) if errors_before_dispatch.knows_torch(frame)), 0)
-    return frames[first:]
+    begin = next((index for index, (_, frame) in enumerate(frames) if errors_before_dispatch.knows_torch(frame)), 0)
+    return frames[begin:]

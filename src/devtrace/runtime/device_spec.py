@@ -25,25 +25,25 @@ _LEAST: Final = 2 << 20  # one segment
 
 def count_of(spec: object) -> int:
     """Return 2 for `cuda:2` and for 2; raise one sentence about the accepted form for anything else."""
-    devices, _ = _parted(spec)
-    given = str(devices) if isinstance(devices, str | int) and not isinstance(devices, bool) else ""
-    match = re.fullmatch(r"(?:cuda:)?(\d{1,4})|cuda", given)
+    devices, _ = _split_at_comma(spec)
+    text = str(devices) if isinstance(devices, str | int) and not isinstance(devices, bool) else ""
+    match = re.fullmatch(r"(?:cuda:)?(\d{1,4})|cuda", text)
     count = int(match[1] or 1) if match else 0
     if 1 <= count <= MOST:
         return count
-    if given in ("cuda:0", "0"):
+    if text in ("cuda:0", "0"):
         raise SimulateError.of("simulate-devices.which", given=repr(spec), most=MOST)
     raise SimulateError.of("simulate-devices", given=repr(spec), most=MOST)
 
 
 def spec_of(spec: object) -> str:
     """Return `cuda:2` for whatever asks for two devices, with the limit of each."""
-    return f"cuda:{count_of(spec)}{_written(limit_of(spec))}"
+    return f"cuda:{count_of(spec)}{_limit_text(limit_of(spec))}"
 
 
 def limit_of(spec: object) -> int | None:
     """Return the bytes that each device has; None where the request gives no limit."""
-    return _parted(spec)[1]
+    return _split_at_comma(spec)[1]
 
 
 def names_of(spec: object) -> str:
@@ -54,12 +54,12 @@ def names_of(spec: object) -> str:
     return sentence("devices.all", names=names)
 
 
-def _parted(spec: object) -> tuple[object, int | None]:
+def _split_at_comma(spec: object) -> tuple[object, int | None]:
     """Return what is before the comma, and the bytes that stand after it; None where there is no comma."""
     if not isinstance(spec, str) or "," not in spec:
         return spec, None
     devices, _, amount = spec.partition(",")
-    limit = _bytes(amount)
+    limit = _bytes_of(amount)
     if limit < _LEAST:
         raise SimulateError.of("simulate-memory", given=repr(spec))
     return devices.strip(), limit
@@ -67,20 +67,20 @@ def _parted(spec: object) -> tuple[object, int | None]:
 
 def bound(given: object) -> tuple[str, int]:
     """Return the device and the bytes of `cuda:0 <= 20GB`."""
-    found = _BOUND.fullmatch(given.strip()) if isinstance(given, str) else None
-    most = _bytes(found[2]) if found is not None else 0
-    if found is None or not most:
+    match = _BOUND.fullmatch(given.strip()) if isinstance(given, str) else None
+    most = _bytes_of(match[2]) if match is not None else 0
+    if match is None or not most:
         raise UsageError.of("expect-peak", given=repr(given))
-    return found[1], most
+    return match[1], most
 
 
-def _bytes(amount: str) -> int:
-    found = _AMOUNT.fullmatch(amount.strip())
-    return int(float(found[1]) * _UNITS[found[2].upper()]) if found else 0
+def _bytes_of(amount: str) -> int:
+    match = _AMOUNT.fullmatch(amount.strip())
+    return int(float(match[1]) * _UNITS[match[2].upper()]) if match else 0
 
 
-def _written(limit: int | None) -> str:
+def _limit_text(limit: int | None) -> str:
     """Return `,24GB` for a limit, in the largest unit that tells it exactly; empty for none."""
-    units = [(size, name) for name, size in _UNITS.items() if limit is not None and limit % (size // 1024) == 0]
-    size, name = max((each for each in units if limit is not None and limit >= each[0]), default=(1, ""))
+    exact_units = [(size, name) for name, size in _UNITS.items() if limit is not None and limit % (size // 1024) == 0]
+    size, name = max((each for each in exact_units if limit is not None and limit >= each[0]), default=(1, ""))
     return "" if limit is None else f",{limit / size:g}{name}B"

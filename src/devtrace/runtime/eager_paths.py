@@ -88,10 +88,10 @@ _DECOMPOSITIONS = [
 
 
 def _leave_vectors_out(order: str, orders: tuple[Any, ...], function: Call, *args: Any, **kwargs: Any) -> Any:
-    given = args[1] if len(args) > 1 else kwargs.get(order)
-    asked = not order or (type(given) in (int, float, str, type(None)) and given in orders)
+    value = args[1] if len(args) > 1 else kwargs.get(order)
+    is_one_of_these = not order or (type(value) in (int, float, str, type(None)) and value in orders)
     matrix = args[0] if args else kwargs.get("A", kwargs.get("input"))
-    if not asked or is_compiling() or not _would_leave_vectors_out(matrix):
+    if not is_one_of_these or is_compiling() or not _would_leave_vectors_out(matrix):
         return function(*args, **kwargs)
     with on_top(_ValuesAlone()):  # type: ignore[no-untyped-call]
         return function(*args, **kwargs)
@@ -103,18 +103,18 @@ class _Constructor:
     _own: Final[Any] = torch._C.TensorBase.__new__
 
     def __get__(self, instance: object, owner: type | None = None) -> Callable[..., Any]:
-        asking = sys._getframe(1).f_globals.get("__name__")
-        is_torch = type(asking) is str and asking.partition(".")[0] == "torch"
+        caller_name = sys._getframe(1).f_globals.get("__name__")
+        is_torch = type(caller_name) is str and caller_name.partition(".")[0] == "torch"
         return self._own if is_torch else self._make
 
     def _make(self, kind: Any, *args: Any, **kwargs: Any) -> Any:
         if kind is torch.Tensor or not _is_class_of_tensors(kind) or not torch._C._len_torch_dispatch_stack():
             return ask_no_class(0, self._own, kind, *args, **kwargs)
-        made = self._own(torch.Tensor, *args, **kwargs)
+        tensor = self._own(torch.Tensor, *args, **kwargs)
         with Quiet(), torch._C._DisableTorchDispatch():
-            if made.requires_grad or made._is_view():
-                return made.as_subclass(kind)
-            return torch.Tensor._make_subclass(kind, made)
+            if tensor.requires_grad or tensor._is_view():
+                return tensor.as_subclass(kind)
+            return torch.Tensor._make_subclass(kind, tensor)
 
 
 def _is_class_of_tensors(kind: object) -> bool:
@@ -125,26 +125,26 @@ def _is_class_of_tensors(kind: object) -> bool:
 def _ctc_loss(
     own: Call, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    given = (log_probs, targets, input_lengths, target_lengths)
-    if not is_compiling() and all(type(each) in PLAIN for each in given) and _reads_lengths(given, args, kwargs):
+    tensors = (log_probs, targets, input_lengths, target_lengths)
+    if not is_compiling() and all(type(each) in PLAIN for each in tensors) and _reads_lengths(tensors, args, kwargs):
         lengths = (each.to("cpu", torch.int64).tolist() for each in (input_lengths, target_lengths))
         return own(log_probs, targets, *lengths, *args, **kwargs)
-    return own(*given, *args, **kwargs)
+    return own(*tensors, *args, **kwargs)
 
 
-def _reads_lengths(given: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _reads_lengths(tensors: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Return whether torch would read the lengths, were it not for our modes."""
     if torch._C._len_torch_function_stack() or not all_are_ours():
         return False
-    if any(torch._C._functorch.is_functorch_wrapped_tensor(each) for each in given):
+    if any(torch._C._functorch.is_functorch_wrapped_tensor(each) for each in tensors):
         return False
-    if any(each.dtype not in _INTEGRAL or each.dim() != 1 for each in given[2:]):
+    if any(each.dtype not in _INTEGRAL or each.dim() != 1 for each in tensors[2:]):
         return False
-    asked = (*given, args[0] if args else kwargs.get("blank", 0))
-    if _own_device(given[0]).type != "cuda":
+    arguments = (*tensors, args[0] if args else kwargs.get("blank", 0))
+    if _own_device(tensors[0]).type != "cuda":
         return True
     with torch._C._DisableTorchDispatch():
-        return not torch._use_cudnn_ctc_loss(*asked)
+        return not torch._use_cudnn_ctc_loss(*arguments)
 
 
 def _would_leave_vectors_out(matrix: Any) -> bool:

@@ -31,7 +31,7 @@ class _Line:
 
 def fork() -> int:
     """Fork this process; the child ends with it, and draws the random numbers that it would have drawn."""
-    drawn, have_ended = random.getstate(), _end_threads_of_openmp()
+    random_state, have_ended = random.getstate(), _end_threads_of_openmp()
     _Line.is_ours = True
     try:
         pid = os.fork()
@@ -39,7 +39,7 @@ def fork() -> int:
         _Line.is_ours = False
     if not pid:
         end_with_parent()
-        random.setstate(drawn)  # Python draws a new seed in a fork
+        random.setstate(random_state)  # Python draws a new seed in a fork
         if "torch" in sys.modules and not have_ended:
             sys.modules["torch"].set_num_threads(1)
     return pid
@@ -53,10 +53,10 @@ def _end_threads_of_openmp() -> bool:
     with open("/proc/self/maps") as maps:
         libraries = {line.split(maxsplit=5)[5].strip() for line in maps if _OPENMP.search(line)}
     try:
-        left = [ctypes.CDLL(path).omp_pause_resource_all(_HARD) for path in libraries]
+        failures = [ctypes.CDLL(path).omp_pause_resource_all(_HARD) for path in libraries]
     except (OSError, AttributeError):  # a file that is gone, a library that is older than this function
         return False
-    return bool(left) and not any(left)
+    return bool(failures) and not any(failures)
 
 
 def could_go_on() -> bool:

@@ -48,8 +48,8 @@ class ImportWatcher(MetaPathFinder):
         if fullname != self.package:
             return None
         others = (finder for finder in sys.meta_path if not isinstance(finder, ImportWatcher))
-        found = (finder.find_spec(fullname, path, target) for finder in others)
-        spec = next((spec for spec in found if spec is not None), None)
+        specs = (finder.find_spec(fullname, path, target) for finder in others)
+        spec = next((spec for spec in specs if spec is not None), None)
         if spec is not None and spec.loader is not None and hasattr(spec.loader, "__dict__"):
             self._listen(spec.loader)
         return spec
@@ -61,7 +61,7 @@ class ImportWatcher(MetaPathFinder):
         def exec_module(module: ModuleType) -> None:
             vars(loader).pop("exec_module", None)
             load(module)
-            for watcher in [each for each in sys.meta_path if isinstance(each, ImportWatcher)]:
+            for watcher in [finder for finder in sys.meta_path if isinstance(finder, ImportWatcher)]:
                 if watcher.package == self.package:  # the first of them finds the package for all
                     for call in watcher.cancel_all():
                         with MODULES:  # no exception of ours may come into the program's `import`
@@ -71,7 +71,7 @@ class ImportWatcher(MetaPathFinder):
 
     def cancel_all(self) -> list[Callable[[], None]]:
         """Forget all calls that wait; return them."""
-        waiting = list(self._waiting)
-        for call in waiting:
+        calls = list(self._waiting)
+        for call in calls:
             self.cancel(call)
-        return waiting
+        return calls

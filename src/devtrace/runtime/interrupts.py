@@ -22,14 +22,14 @@ def uninterrupted() -> Iterator[None]:
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda *what: came.append(what))
+    interrupts: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda *signal_and_frame: interrupts.append(signal_and_frame))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-        if came:
-            handler(*came[0])
+        if interrupts:
+            handler(*interrupts[0])
 
 
 @contextmanager

@@ -85,7 +85,7 @@ at_the_bottom: Final = partial(on_top, push=push_below)
 def take_out(mode: TorchDispatchMode) -> int | None:
     """Remove a mode from this thread's stack; return how many modes lay above it, None where it was not there."""
     from_the_top = enumerate(reversed(_get_current_dispatch_mode_stack()))
-    above = next((index for index, each in from_the_top if each is mode), None)
+    above = next((index for index, other in from_the_top if other is mode), None)
     if above is not None:
         others = _pop(above)
         _pop_mode()
@@ -119,9 +119,9 @@ def as_tensors(error: BaseException, func: Any, args: tuple[Any, ...]) -> tuple[
     """Return the arguments with tensors for numbers, if that is what the operator refused; else None."""
     if type(error) is not RuntimeError or _REFUSED not in str(error):
         return None
-    declared = func._schema.arguments
-    made = [
-        torch.tensor(arg, dtype=_DTYPES[type(arg)]) if type(arg) in _DTYPES and str(each.type) == "Tensor" else arg
-        for each, arg in zip(declared, args, strict=False)
+    parameters = func._schema.arguments
+    tensors = [
+        torch.tensor(arg, dtype=_DTYPES[type(arg)]) if type(arg) in _DTYPES and str(parameter.type) == "Tensor" else arg
+        for parameter, arg in zip(parameters, args, strict=False)
     ]
-    return None if all(map(operator.is_, made, args)) else tuple(made)
+    return None if all(map(operator.is_, tensors, args)) else tuple(tensors)

@@ -25,8 +25,8 @@ _last_actions: list[tuple[int, Callable[[], None]]] = []
 
 def do_last(action: Callable[[], None]) -> None:
     """Do something once as this process ends, after all that the program registered; a fork of it does not."""
-    if (asked := (os.getpid(), action)) not in _last_actions:
-        _last_actions.append(asked)
+    if (entry := (os.getpid(), action)) not in _last_actions:
+        _last_actions.append(entry)
 
 
 def _do_all() -> None:

@@ -31,8 +31,8 @@ def use_from_environment() -> None:
     """Take the texts that the environment names, if it does; a process that outlives its round finds none."""
     path = os.environ.get(VARIABLE)
     if path and os.path.exists(path):
-        read = json.loads(Path(path).read_text(encoding="utf-8"))
-        use({file: text.encode("latin-1") for file, text in read.items()})
+        texts = json.loads(Path(path).read_text(encoding="utf-8"))
+        use({file: text.encode("latin-1") for file, text in texts.items()})
 
 
 def files() -> list[str]:

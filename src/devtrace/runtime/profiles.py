@@ -27,19 +27,19 @@ def _without_our_modes(own: Call, *args: Any, **kwargs: Any) -> Any:
 
 
 def _once_each(events: Iterable[Any]) -> list[Any]:
-    """Leave out each mode's row, and the operator of the same name that ran right below it."""
+    """Leave out each mode's row, and below it the row of the operator that the mode was called for."""
     kept, open_rows = [], dict[int, list[Any]]()
-    for event in sorted(events, key=lambda each: (each.time_range.start, -each.time_range.end)):
+    for event in sorted(events, key=lambda row: (row.time_range.start, -row.time_range.end)):
         around = open_rows.setdefault(event.thread, [])
         while around and around[-1].time_range.end < event.time_range.end:
             around.pop()
-        below_a_mode = bool(around) and around[-1].name == _MODE
-        above = next((each.name for each in reversed(around) if each.name != _MODE), "")
+        is_below_mode = bool(around) and around[-1].name == _MODE
+        operator = next((row.name for row in reversed(around) if row.name != _MODE), "")
         around.append(event)
-        if event.name != _MODE and not (below_a_mode and _plain(event.name) == _plain(above)):
+        if event.name != _MODE and not (is_below_mode and _bare_name(event.name) == _bare_name(operator)):
             kept.append(event)
     return kept
 
 
-def _plain(name: str) -> str:
+def _bare_name(name: str) -> str:
     return name.rpartition("::")[2]

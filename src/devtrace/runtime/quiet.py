@@ -17,7 +17,6 @@ ALL_DISABLED: Final = _C._TorchFunctionState.ALL_DISABLED
 function_state: Final = _C._get_torch_function_state
 set_function_state: Final = _C._set_torch_function_state
 
-
 Quiet: Final = _C.DisableTorchFunction
 """A block in which nobody sees torch's functions called."""
 
@@ -50,11 +49,9 @@ storage_of: Final = _Base.untyped_storage
 offset_of: Final = _Base.storage_offset
 strides_of: Final = _Base.stride
 
-
 PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
 function_modes: Final = _C._len_torch_function_stack
 """While there are none, nobody sees what is read of a plain tensor. That is cheaper to ask than to be `Quiet`."""
-
 
 kinds_that_outlived_their_device: list[Any] = []
 """A simulation puts its class of tensors here that it leaves behind: their `device` is what they were made on."""
@@ -64,8 +61,8 @@ def device_of(tensor: Any) -> torch.device:
     """Read `.device`, which a simulation replaces on torch's class."""
     for kind in kinds_that_outlived_their_device:
         if issubclass(type(tensor), kind):
-            ended: torch.device = kind.device.__get__(tensor)
-            return ended
+            device_then: torch.device = kind.device.__get__(tensor)
+            return device_then
     device: torch.device = torch.Tensor.device.__get__(tensor)
     return device
 

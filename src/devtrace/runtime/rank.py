@@ -16,7 +16,6 @@ LAUNCHERS: Final = (
 )
 """Variables in which a launcher gives the rank and the number of ranks, torchrun first: it may run under another."""
 
-
 ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that end a program; Windows has no SIGHUP."""
 
@@ -43,10 +42,10 @@ def _local_rank(size: str) -> int | None:
     local, node = os.environ.get("LOCAL_RANK", ""), os.environ.get("NODE_RANK", "")
     if not (local.isdecimal() and node.isdecimal() and size.isdecimal()):
         return None
-    on_each = os.environ.get("LOCAL_WORLD_SIZE", "")
+    per_node = os.environ.get("LOCAL_WORLD_SIZE", "")
     if int(node) == 0:
         return int(local)
-    return int(node) * int(on_each) + int(local) if on_each.isdecimal() else None
+    return int(node) * int(per_node) + int(local) if per_node.isdecimal() else None
 
 
 def ranked_path(path: str | Path, rank: int | None) -> Path:

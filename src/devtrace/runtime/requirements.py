@@ -17,11 +17,11 @@ NEWEST_TORCH = (2, 15)
 
 def need_torch() -> None:
     """Raise unless a torch that devtrace works with is installed; reads its version without importing it."""
-    oldest, found = _dotted(OLDEST_TORCH), installed("torch")
-    if not found:
+    oldest, present = _dotted(OLDEST_TORCH), installed("torch")
+    if not present:
         raise SetupError.of("torch-missing", oldest=oldest)
-    if release_of(found) < OLDEST_TORCH:
-        raise SetupError.of("torch-too-old", found=found, oldest=oldest)
+    if release_of(present) < OLDEST_TORCH:
+        raise SetupError.of("torch-too-old", found=present, oldest=oldest)
 
 
 def installed(package: str) -> str:
@@ -51,8 +51,8 @@ def versions() -> dict[str, str]:
 
 def untested() -> str:
     """Say which range was tested, where the installed torch is newer."""
-    found = installed("torch")
-    return sentence("torch.untested", **versions()) if found and release_of(found) > NEWEST_TORCH else ""
+    present = installed("torch")
+    return sentence("torch.untested", **versions()) if present and release_of(present) > NEWEST_TORCH else ""
 
 
 def sentence_of_fault(key: str, fault: BaseException) -> str:

@@ -14,14 +14,14 @@ _OWN = "__prepare_scriptable__"  # torch's own question to an object: what shall
 def install(patches: Patches) -> None:
     """Tell torch.jit of each function that was replaced until here which one it stands for."""
     builtins = torch.jit._builtins._get_builtin_table()
-    for _, _, before, ours in list(patches.replaced):
-        own = getattr(ours, "__wrapped__", before)
-        if own is MISSING or ours is own:
+    for _, _, replaced, ours in list(patches.replaced):
+        original = getattr(ours, "__wrapped__", replaced)
+        if original is MISSING or ours is original:
             continue
-        if id(own) in builtins:
-            patches.set_item(builtins, id(ours), builtins[id(own)])
-        elif inspect.isfunction(ours) and inspect.isfunction(own) and hasattr(ours, "__wrapped__"):
-            setattr(ours, _OWN, returning(own))
+        if id(original) in builtins:
+            patches.set_item(builtins, id(ours), builtins[id(original)])
+        elif inspect.isfunction(ours) and inspect.isfunction(original) and hasattr(ours, "__wrapped__"):
+            setattr(ours, _OWN, returning(original))
     patches.wrap(torch.jit._script, "_get_overloads", _overloads_of_its_own)
 
 

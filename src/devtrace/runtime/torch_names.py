@@ -68,8 +68,8 @@ class Name(NamedTuple):
         if not (KINDS[kind](value) if kind in KINDS else type(value).__name__ == kind):
             return f"torch.{self.path} is {value if inspect.isclass(value) else type(value)}"
         with suppress(TypeError, ValueError):  # a function of C's may have no signature
-            taken = ", ".join(inspect.signature(value).parameters)
-            return "" if taken.startswith(parameters.rstrip(")")) else f"torch.{self.path} takes ({taken})"
+            accepted = ", ".join(inspect.signature(value).parameters)
+            return "" if accepted.startswith(parameters.rstrip(")")) else f"torch.{self.path} takes ({accepted})"
         return ""
 
 
@@ -87,7 +87,7 @@ def found(path: str) -> Any:
     value: Any = torch
     module = "torch"
     for step in path.split("."):
-        name, called, given = step.partition("(")
+        name, is_call, argument = step.partition("(")
         module = f"{module}.{name}"
         if isinstance(value, type) and name in vars(value):
             value = vars(value)[name]
@@ -95,8 +95,8 @@ def found(path: str) -> Any:
             value = import_module(module)
         else:
             value = getattr(value, name)
-        if called:
-            value = value(*map(int, filter(None, [given.rstrip(")")])))
+        if is_call:
+            value = value(*map(int, filter(None, [argument.rstrip(")")])))
     return value
 
 
@@ -119,9 +119,9 @@ def returning(value: Any) -> Callable[..., Any]:
 def replace(part: str, answers: Mapping[str, object], patches: Patches) -> None:
     """Replace the names of a part that have an answer in the inventory."""
     for name in names()[part]:
-        owner, _, last = name.path.rpartition(".")
+        owner, _, attribute = name.path.rpartition(".")
         if answer := name.kind.partition(":")[2]:
-            patches.set(found(owner), last, answers[answer])
+            patches.set(found(owner), attribute, answers[answer])
 
 
 def need_names() -> None:
@@ -132,17 +132,17 @@ def need_names() -> None:
 
 def install_part(part: str, install: Callable[[ExitStack], object], patches: Patches, undo: ExitStack) -> str:
     """Install a part, or undo what was installed of one that fails. Return its fault."""
-    before = len(patches.replaced)
+    count_before = len(patches.replaced)
     fault = fault_of(part)
-    own = ExitStack()
-    undo.push(own)  # to which a part may add as long as it is installed
+    part_undo = ExitStack()
+    undo.push(part_undo)  # to which a part may add as long as it is installed
     try:
         if not fault:
-            install(own)
+            install(part_undo)
     except Exception as error:  # noqa: BLE001 (a torch that nobody tested)
         fault = named(error)
-        own.close()
-        patches.undo(before)
+        part_undo.close()
+        patches.undo(count_before)
     return fault
 
 

@@ -29,34 +29,34 @@ def hide_our_frames(error: BaseException, below: str = "") -> None:
 
     With `below`, a file of ours that runs the user's program, all frames up to that file's are ours too.
     """
-    for each in _related(error):
-        first = _without_ours(each, below)
-        if first is not each.__traceback__ and (first is not None or below):
-            each.__traceback__ = first
+    for related in _related(error):
+        first = _unlink_ours(related, below)
+        if first is not related.__traceback__ and (first is not None or below):
+            related.__traceback__ = first
 
 
 def leave(error: BaseException) -> None:
     """Take our frames off an error that passes through one of them. A bare `raise` after it adds none again."""
-    error.__traceback__ = _without_ours(error, "")
+    error.__traceback__ = _unlink_ours(error, "")
 
 
 def _related(error: BaseException) -> Iterator[BaseException]:
     waiting: list[BaseException | None] = [error]
     seen: set[int] = set()
     while waiting:
-        each = waiting.pop()
-        if each is None or id(each) in seen:
+        current = waiting.pop()
+        if current is None or id(current) in seen:
             continue
-        seen.add(id(each))
-        yield each
-        waiting += [each.__cause__, each.__context__]
-        waiting += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+        seen.add(id(current))
+        yield current
+        waiting += [current.__cause__, current.__context__]
+        waiting += current.exceptions if isinstance(current, BaseExceptionGroup) else ()
 
 
 def last_shown() -> BaseException | None:
     """Return the exception that Python, or IPython, printed last."""
-    found = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-    return found if isinstance(found, BaseException) else None
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    return error if isinstance(error, BaseException) else None
 
 
 def chain_of(error: BaseException | None) -> Iterator[BaseException]:
@@ -70,11 +70,11 @@ def chain_of(error: BaseException | None) -> Iterator[BaseException]:
 
 def entries_of(error: BaseException | None) -> list[TracebackType]:
     """Return the entries of an exception's traceback, outermost first."""
-    found, traceback = [], error.__traceback__ if error is not None else None
+    entries, traceback = [], error.__traceback__ if error is not None else None
     while traceback is not None:
-        found.append(traceback)
+        entries.append(traceback)
         traceback = traceback.tb_next
-    return found
+    return entries
 
 
 def entries_without_ours(error: BaseException, below: str = "") -> list[TracebackType]:
@@ -108,15 +108,15 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
 
 def first_of_program(frame: FrameType | None) -> FrameType | None:
     """Return the frame itself, or the first around it that is not ours."""
-    for each in outward(frame):
-        name, around = each.f_code.co_filename, each.f_back
+    for current in outward(frame):
+        name, around = current.f_code.co_filename, current.f_back
         is_below = around is not None and name.endswith(_BELOW) and around.f_code.co_filename.startswith(_BETWEEN)
         if not (is_below or name.startswith(_BETWEEN)):
-            return each
+            return current
     return None
 
 
-def _without_ours(error: BaseException, below: str) -> TracebackType | None:
+def _unlink_ours(error: BaseException, below: str) -> TracebackType | None:
     kept = entries_without_ours(error, below)
     for entry, following in zip(kept, [*kept[1:], None], strict=False):
         if entry.tb_next is not following:

@@ -18,15 +18,15 @@ def install(patches: Patches) -> None:
 
 
 def _show_at_the_programs_line(show: Call, given: Any) -> None:
-    around = outward(sys._getframe(2))  # past the frame of `Patches.wrap`, which a warning may name
-    named = next((frame for frame in around if frame.f_code.co_filename == given.filename), None)
-    line = first_of_program(named)
-    if named is None or line is None or line is named:
+    frames = outward(sys._getframe(2))  # past the frame of `Patches.wrap`, which a warning may name
+    named_frame = next((each for each in frames if each.f_code.co_filename == given.filename), None)
+    frame = first_of_program(named_frame)
+    if named_frame is None or frame is None or frame is named_frame:
         show(given)
         return
-    named.f_globals.pop("__warningregistry__", None)  # else only the first line would ever be shown
+    named_frame.f_globals.pop("__warningregistry__", None)  # else only the first line would ever be shown
     warnings.onceregistry.pop((str(given.message), given.category), None)  # type: ignore[attr-defined]
-    module, registry = line.f_globals.get("__name__"), line.f_globals.setdefault("__warningregistry__", {})
+    module, registry = frame.f_globals.get("__name__"), frame.f_globals.setdefault("__warningregistry__", {})
     warnings.warn_explicit(
-        given.message, given.category, line.f_code.co_filename, line.f_lineno, module, registry, source=given.source
+        given.message, given.category, frame.f_code.co_filename, frame.f_lineno, module, registry, source=given.source
     )

@@ -22,16 +22,16 @@ class Reads:
 
     def __init__(self) -> None:
         self._library: Any = None
-        self._reading: Callable[[FrameType], object] = print
+        self._tell: Callable[[FrameType], object] = print
 
     @property
     def are_watched(self) -> bool:
         return self._library is not None
 
-    def watch(self, reading: Callable[[FrameType], object]) -> None:
-        """Call `reading` with the frame of each read; it may end the watch."""
+    def watch(self, tell: Callable[[FrameType], object]) -> None:
+        """Call `tell` with the frame of each read; it may end the watch."""
         if _READ is not None and getattr(torch, "accelerator", torch.cuda).is_available():
-            self._reading = reading
+            self._tell = tell
             self._library = torch.library.Library("aten", "IMPL", "ADInplaceOrView")
             self._library.impl("_local_scalar_dense", self._read, with_keyset=True)
 
@@ -41,7 +41,7 @@ class Reads:
             self._library = None
 
     def _read(self, keys: Any, tensor: Any) -> Any:
-        self._reading(sys._getframe(1))
+        self._tell(sys._getframe(1))
         if self._library is None:
             return _READ(tensor)  # from the top, where a mode may be now
         return _READ.redispatch(keys & _BELOW, tensor)

@@ -40,7 +40,7 @@ class TraceBuilder:
         id = self.count(table)
         for column in TABLES[table]:
             value = fields.pop(column.name, None)
-            columns[column.name].append(value if type(value) is int else self._encoded(column, value))
+            columns[column.name].append(value if type(value) is int else self._encode(column, value))
         if fields:
             raise TypeError(f"{table} has no column {', '.join(fields)}; it has {', '.join(columns)}")
         return id
@@ -62,7 +62,7 @@ class TraceBuilder:
     def set(self, table: str, id: int, **fields: Any) -> None:
         kinds = {column.name: column for column in TABLES[table]}
         for name, value in fields.items():
-            self._columns[table][name][id] = self._encoded(kinds[name], value)
+            self._columns[table][name][id] = self._encode(kinds[name], value)
 
     def get(self, table: str, id: int, name: str) -> int:
         return int(self._columns[table][name][id])
@@ -81,7 +81,7 @@ class TraceBuilder:
         return TraceData(
             strings=tuple(self._strings),
             values={
-                table: {column.name: _built(column, self._columns[table][column.name]) for column in columns}
+                table: {column.name: _to_arrays(column, self._columns[table][column.name]) for column in columns}
                 for table, columns in TABLES.items()
             },
             title=self.title,
@@ -93,23 +93,23 @@ class TraceBuilder:
             language=self.language,
         )
 
-    def _encoded(self, column: Column, value: Any) -> Any:
+    def _encode(self, column: Column, value: Any) -> Any:
         if value is None:
             return () if column.is_list else self.text("") if column.kind == "text" else -1
         return tuple(value) if column.is_list else self.text(value) if column.kind == "text" else value
 
 
-def _built(column: Column, values: Any) -> Values:
+def _to_arrays(column: Column, values: Any) -> Values:
     if not isinstance(values, list):
         return cast(Values, values)
     if column.is_list:
-        offsets = _ints([0, *accumulate(map(len, values))], wide=True)
-        return Lists(offsets, _ints([*chain.from_iterable(values)], wide=column.wide))
-    return _ints(values, wide=column.wide)
+        offsets = _to_array([0, *accumulate(map(len, values))], wide=True)
+        return Lists(offsets, _to_array([*chain.from_iterable(values)], wide=column.wide))
+    return _to_array(values, wide=column.wide)
 
 
-def _ints(values: list[int], *, wide: bool) -> Ints:
-    built: Ints = np.array(values, np.int64)
-    built = built if wide else built.astype(np.int32)
-    built.flags.writeable = False
-    return built
+def _to_array(values: list[int], *, wide: bool) -> Ints:
+    array: Ints = np.array(values, np.int64)
+    array = array if wide else array.astype(np.int32)
+    array.flags.writeable = False
+    return array

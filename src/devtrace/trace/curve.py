@@ -13,7 +13,6 @@ Sizes = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 KINDS: Final = ("parameter", "buffer", "optimizer-state", "gradient", "named", "activation", "temporary")
 """What memory is for, from the bottom of a picture up: what stays the longest first."""
 
-
 ENDLESS: Final = np.iinfo(np.int64).max
 
 
@@ -29,10 +28,10 @@ class Lives(NamedTuple):
     tensor: Sizes
 
     def happenings(self) -> tuple[Sizes, npt.NDArray[np.bool_]]:
-        """Return what happens in its order: of which piece, and whether it begins."""
-        ended = np.flatnonzero(self.end < ENDLESS)
-        order = np.argsort(np.concatenate([self.begin, self.end[ended]]), kind="stable")
-        return np.concatenate([np.arange(len(self.begin)), ended])[order], order < len(self.begin)
+        """Return, for each begin and end in their order, the index of the piece and whether it is a begin."""
+        with_end = np.flatnonzero(self.end < ENDLESS)
+        order = np.argsort(np.concatenate([self.begin, self.end[with_end]]), kind="stable")
+        return np.concatenate([np.arange(len(self.begin)), with_end])[order], order < len(self.begin)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,16 +66,16 @@ class Curve:
     def kinds(self) -> Iterator[tuple[str, Sizes]]:
         """Yield each kind that has anything, with its bytes at each point."""
         for kind in KINDS:
-            own = [part.bytes for part in self.parts if part.kind == kind]
-            if own:
-                yield kind, _sum(own)
+            sizes = [part.bytes for part in self.parts if part.kind == kind]
+            if sizes:
+                yield kind, _sum(sizes)
 
     def at_peak(self) -> list[tuple[Part, int]]:
         """Return the parts with their bytes at the peak, the largest first."""
         sizes = [(part, int(part.bytes[self.peak])) for part in self.parts]
-        return sorted((each for each in sizes if each[1]), key=lambda each: -each[1])
+        return sorted(((part, size) for part, size in sizes if size), key=lambda part_and_size: -part_and_size[1])
 
 
 def _sum(sizes: list[Sizes]) -> Sizes:
-    added: Sizes = np.stack(sizes).sum(axis=0, dtype=np.int64)
-    return added
+    total: Sizes = np.stack(sizes).sum(axis=0, dtype=np.int64)
+    return total

@@ -83,7 +83,7 @@ def encode(trace: TraceData) -> dict[str, Any]:
 
 def decode(data: object) -> TraceData:
     """Read the trace that `encode` wrote; raise FormatError for anything else."""
-    current = _upgraded(data)
+    current = _upgrade(data)
     reader = _JsonReader(current)
     trace = TraceData(
         strings=reader.items("strings", str, "damage.texts"),
@@ -106,18 +106,18 @@ def decode(data: object) -> TraceData:
 
 
 def _with_sources(trace: TraceData) -> TraceData:
-    """Return the trace of a file that does not say which tensor each copy carried: it was taken for the first input."""
+    """Let each copy of an older file, which does not say what was copied, be of the first input of its op."""
     copies = trace.values["copies"]
     source = np.append(trace.ops.lists("inputs").first, -1)[trace.copies.ints("op")].astype(np.int32)
     return replace(trace, values={**trace.values, "copies": {**copies, "source": source}})
 
 
-def _upgraded(data: object) -> dict[str, Any]:
+def _upgrade(data: object) -> dict[str, Any]:
     if not isinstance(data, dict) or data.get("format") != "devtrace":
-        raise FormatError.of("trace-foreign", found=_short(data))
+        raise FormatError.of("trace-foreign", found=_excerpt(data))
     version = data.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise _damaged(sentence("damage.version", value=_short(version)))
+        raise _damaged(sentence("damage.version", value=_excerpt(version)))
     if version > VERSION:
         raise FormatError.of("trace-newer", version=version, newest=VERSION)
     while version < VERSION:
@@ -143,7 +143,7 @@ def read(path: str | Path, decode: Callable[[Any], T]) -> T:
     try:
         return decode(json.loads(source.read_bytes()))
     except (ValueError, RecursionError) as error:
-        raise FormatError.of("trace-foreign.file", file=source.name, fault=_short(error)) from None
+        raise FormatError.of("trace-foreign.file", file=source.name, fault=_excerpt(error)) from None
 
 
 def _encode_values(values: Values) -> Any:
@@ -170,7 +170,7 @@ def _encode_ints(values: Ints, lags: Sequence[int] = ()) -> Any:
         return values.tolist()
     wide = values.astype(np.int64)
     lag = _best_lag(wide, lags)
-    coded = _lagged(wide, lag)
+    coded = _differences(wide, lag)
     width = _width(coded)
     planes = coded.astype(f"<i{width}").view(np.uint8).reshape(-1, width).T
     packed = zlib.compress(np.ascontiguousarray(planes).data, 6 if len(values) < 500_000 else 1)
@@ -182,7 +182,7 @@ def _width(values: Ints) -> int:
     return next(width for width in (1, 2, 4, 8) if -(1 << 8 * width - 1) <= low and high < 1 << 8 * width - 1)
 
 
-def _lagged(values: Ints, lag: int) -> Ints:
+def _differences(values: Ints, lag: int) -> Ints:
     if not lag:
         return values
     coded = values.copy()
@@ -194,7 +194,7 @@ def _best_lag(values: Ints, lags: Sequence[int]) -> int:
     """Return the lag whose coding changes least often from one value to the next, a proxy for its deflated size."""
 
     def changes(lag: int) -> int:
-        coded = _lagged(values, lag)
+        coded = _differences(values, lag)
         return int(np.count_nonzero(coded[1:] != coded[:-1]))
 
     return min([0, 1, *_periods(values), *(lag for lag in lags if lag < len(values))], key=changes)
@@ -207,7 +207,7 @@ def _periods(values: Ints) -> set[int]:
     """
     steps = np.diff(values)
     windows = {min(64, len(steps) // 4), min(8192, len(steps) // 4)}
-    return {found for window in windows if window >= 8 and (found := _period(steps, window)) > 1}
+    return {period for window in windows if window >= 8 and (period := _period(steps, window)) > 1}
 
 
 def _period(steps: Ints, window: int) -> int:
@@ -216,17 +216,17 @@ def _period(steps: Ints, window: int) -> int:
     Candidates are sieved by a step here and there before any is compared as a whole: a search for the bytes takes
     seconds in a column that nearly repeats.
     """
-    tail, last = steps[-window:], len(steps) - 1
+    tail, last_index = steps[-window:], len(steps) - 1
     if np.array_equal(steps[-window - 1 : -1], tail):
         return 1
-    ends = np.flatnonzero(steps[window - 1 : last] == tail[-1]) + window - 1
-    back = 1
-    while back < window and len(ends) > MOST_CANDIDATES:
-        ends = ends[steps[ends - back] == tail[-1 - back]]
-        back = 2 * back if back < 16 else back + back // 4
+    ends = np.flatnonzero(steps[window - 1 : last_index] == tail[-1]) + window - 1
+    offset = 1
+    while offset < window and len(ends) > MOST_CANDIDATES:
+        ends = ends[steps[ends - offset] == tail[-1 - offset]]
+        offset = 2 * offset if offset < 16 else offset + offset // 4
     for end in ends[: -MOST_CANDIDATES - 1 : -1].tolist():
         if np.array_equal(steps[end + 1 - window : end + 1], tail):
-            return int(last - end)
+            return int(last_index - end)
     return 0
 
 
@@ -235,12 +235,12 @@ class _JsonReader:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._data = data
-        self._left = MOST_VALUES
+        self._values_left = MOST_VALUES
 
     def text(self, key: str) -> str:
         value = self._data.get(key, "")
         if not isinstance(value, str):
-            raise _damaged(sentence("damage.text", where=key, value=_short(value)))
+            raise _damaged(sentence("damage.text", where=key, value=_excerpt(value)))
         return value
 
     def items(self, key: str, kind: type[ItemT], kinds: str) -> tuple[ItemT, ...]:
@@ -252,78 +252,78 @@ class _JsonReader:
     def number(self, key: str) -> int:
         value = self._data.get(key, 0)
         if not isinstance(value, int) or not 0 <= value <= LARGEST:
-            raise _damaged(sentence("damage.count", where=key, value=_short(value)))
+            raise _damaged(sentence("damage.count", where=key, value=_excerpt(value)))
         return value
 
     def table(self, name: str) -> dict[str, Values]:
         table = self._data.get(name, {column.name: [] for column in TABLES[name]} if name in OPTIONAL_TABLES else None)
         if not isinstance(table, dict):
             raise _damaged(sentence("damage.table", name=name))
-        left_out = [each for table_name, each in OPTIONAL_COLUMNS if table_name == name and each not in table]
-        known = (column for column in TABLES[name] if column.name not in left_out)
-        values = {column.name: self._values(name, column, table.get(column.name)) for column in known}
-        return values | {each: np.full(len(values[TABLES[name][0].name]), -1, np.int32) for each in left_out}
+        missing = [each for table_name, each in OPTIONAL_COLUMNS if table_name == name and each not in table]
+        present = (column for column in TABLES[name] if column.name not in missing)
+        values = {column.name: self._values(name, column, table.get(column.name)) for column in present}
+        return values | {each: np.full(len(values[TABLES[name][0].name]), -1, np.int32) for each in missing}
 
     def curve(self, data: dict[str, Any]) -> Curve:
         parts, ops = data.get("parts"), self._ints("memory.ops", data.get("ops"), wide=True)
         sizes = self._ints("memory.bytes", data.get("bytes"), wide=True)
-        points, given = len(ops), parts if isinstance(parts, list) else []
-        named = [each for each in given if isinstance(each, list) and len(each) == 2 and each[0] in KINDS]
-        if not named or not points or len(named) < len(given) or len(sizes) != len(named) * points:
+        points, pairs = len(ops), parts if isinstance(parts, list) else []
+        valid = [pair for pair in pairs if isinstance(pair, list) and len(pair) == 2 and pair[0] in KINDS]
+        if not valid or not points or len(valid) < len(pairs) or len(sizes) != len(valid) * points:
             raise _damaged(sentence("damage.list", where="memory.parts", kinds=sentence("damage.objects")))
-        drawn = tuple(
-            Part(kind, str(name), sizes[at * points : (at + 1) * points]) for at, (kind, name) in enumerate(named)
+        curve_parts = tuple(
+            Part(kind, str(name), sizes[at * points : (at + 1) * points]) for at, (kind, name) in enumerate(valid)
         )
         limit = data.get("limit")
-        known = limit if isinstance(limit, int) and limit > 0 else 0
-        return Curve(str(data.get("device", "")), known, data.get("exact") is True, ops, drawn)
+        known_limit = limit if isinstance(limit, int) and limit > 0 else 0
+        return Curve(str(data.get("device", "")), known_limit, data.get("exact") is True, ops, curve_parts)
 
     def _values(self, table: str, column: Column, data: Any) -> Values:
         where = f"{table}.{column.name}"
         if not column.is_list:
             return self._ints(where, data, wide=column.wide)
         if not isinstance(data, dict):
-            raise _damaged(sentence("damage.offsets", where=where, value=_short(data)))
+            raise _damaged(sentence("damage.offsets", where=where, value=_excerpt(data)))
         offsets = self._ints(f"{where}.offsets", data.get("offsets"), wide=True)
         return Lists(offsets, self._ints(f"{where}.flat", data.get("flat"), wide=column.wide))
 
     def _ints(self, where: str, data: Any, *, wide: bool) -> Ints:
-        values = self._plain(where, data) if isinstance(data, list) else self._packed(where, data)
+        values = self._from_list(where, data) if isinstance(data, list) else self._from_packed(where, data)
         limit = LARGEST if wide else 2**31 - 1
         if len(values) and not (-limit <= int(values.min()) and int(values.max()) <= limit):
             raise _damaged(sentence("damage.number", where=where, limit=limit))
-        read = values if wide else values.astype(np.int32)
-        read.flags.writeable = False
-        return read
+        array = values if wide else values.astype(np.int32)
+        array.flags.writeable = False
+        return array
 
-    def _plain(self, where: str, data: list[Any]) -> Ints:
-        self._take(where, len(data))
+    def _from_list(self, where: str, data: list[Any]) -> Ints:
+        self._count_values(where, len(data))
         if not all(isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST for value in data):
             raise _damaged(sentence("damage.list", where=where, kinds=sentence("damage.integers")))
         return np.array(data, dtype=np.int64)
 
-    def _packed(self, where: str, data: Any) -> Ints:
+    def _from_packed(self, where: str, data: Any) -> Ints:
         length, width, lag, packed = _packed_parts(where, data)
         if length * width > DEFLATE_RATIO * len(packed):
             raise _damaged(sentence("damage.claim", where=where, length=length, size=len(packed)))
-        self._take(where, length)
+        self._count_values(where, length)
         raw = _inflate(where, packed, length * width)
         planes = np.frombuffer(raw, np.uint8).reshape(width, length)
         values = np.ascontiguousarray(planes.T).view(f"<i{width}").reshape(length).astype(np.int64)
-        return _unlagged(values, lag)
+        return _undo_differences(values, lag)
 
-    def _take(self, where: str, values: int) -> None:
-        self._left -= values
-        if self._left < 0:
+    def _count_values(self, where: str, values: int) -> None:
+        self._values_left -= values
+        if self._values_left < 0:
             raise _damaged(sentence("damage.total", where=where, most=MOST_VALUES))
 
 
 def _packed_parts(where: str, data: Any) -> tuple[int, int, int, bytes]:
     if not isinstance(data, dict):
-        raise _damaged(sentence("damage.column", where=where, value=_short(data)))
+        raise _damaged(sentence("damage.column", where=where, value=_excerpt(data)))
     length, width, lag, text = (data.get(key) for key in ("length", "width", "lag", "data"))
-    numbers = all(isinstance(number, int) and number >= 0 for number in (length, width, lag))
-    if not numbers or width not in (1, 2, 4, 8) or not isinstance(text, str):
+    are_numbers = all(isinstance(number, int) and number >= 0 for number in (length, width, lag))
+    if not are_numbers or width not in (1, 2, 4, 8) or not isinstance(text, str):
         raise _damaged(sentence("damage.packed", where=where))
     try:
         return int(length or 0), int(width), int(lag or 0), base64.b64decode(text, validate=True)
@@ -342,8 +342,8 @@ def _inflate(where: str, packed: bytes, expected: int) -> bytes:
     return raw
 
 
-def _unlagged(values: Ints, lag: int) -> Ints:
-    """Undo `_lagged`: a running sum along each of `lag` interleaved strands."""
+def _undo_differences(values: Ints, lag: int) -> Ints:
+    """Undo `_differences`: a running sum along each of `lag` interleaved strands."""
     length = len(values)
     if not 0 < lag < length:
         return values
@@ -358,7 +358,7 @@ def _damaged(found: str) -> FormatError:
     return FormatError.of("trace-damaged", found=found)
 
 
-def _short(value: object) -> str:
+def _excerpt(value: object) -> str:
     """A value from a foreign file, for a message: never long, never more than one line."""
     text = repr(value) if not isinstance(value, Exception) else str(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -45,14 +45,14 @@ def callers_of_backward(site: Array, backward: Mask, forward: Array, seeds: Mask
     if not backward.any():
         return site
     begins = np.flatnonzero(backward & ~np.concatenate([[False], backward[:-1]]))
-    run = np.searchsorted(begins, np.arange(len(site)), side="right") - 1
-    called = site[begins]
-    alone = np.flatnonzero(backward & (forward < 0) & (site >= 0))
-    called[run[alone]] = site[alone]
-    seeded = (begins > 0) & seeds[begins - 1]
-    called = np.where(seeded, site[begins - 1], called)
+    run_of_op = np.searchsorted(begins, np.arange(len(site)), side="right") - 1
+    caller_of_run = site[begins]
+    without_forward = np.flatnonzero(backward & (forward < 0) & (site >= 0))
+    caller_of_run[run_of_op[without_forward]] = site[without_forward]
+    has_seed = (begins > 0) & seeds[begins - 1]
+    caller_of_run = np.where(has_seed, site[begins - 1], caller_of_run)
     is_own = (forward < 0) & (site >= 0)  # code of a hook, or of the user's own backward
-    return np.where(backward & ~is_own, called[np.maximum(run, 0)], site)
+    return np.where(backward & ~is_own, caller_of_run[np.maximum(run_of_op, 0)], site)
 
 
 def directions(copies: Copies, host: int) -> dict[str, Mask]:
@@ -67,15 +67,15 @@ def directions(copies: Copies, host: int) -> dict[str, Mask]:
 
 def waits(sync: Mask, device: Array, host: int) -> Mask:
     """Mark the ops for which the host waits: those that read a value of another device than the host."""
-    found: Mask = sync & (device != host) & (device >= 0)
-    return found
+    marked: Mask = sync & (device != host) & (device >= 0)
+    return marked
 
 
 def on_host(ops: Ops, host: int) -> Mask:
     """Mark the ops that compute on the CPU while the program uses a device. Arithmetic on single numbers is not."""
     uses_device = bool(((ops.device >= 0) & (ops.device != host)).any())
-    found: Mask = ops.compute & (ops.device == host) & ops.has_dimensions & uses_device
-    return found
+    marked: Mask = ops.compute & (ops.device == host) & ops.has_dimensions & uses_device
+    return marked
 
 
 def count(ops: Ops, copies: Copies, *, sites: int, devices: int, host: int) -> tuple[Array, dict[str, Array]]:
@@ -84,16 +84,16 @@ def count(ops: Ops, copies: Copies, *, sites: int, devices: int, host: int) -> t
         "syncs": _sum(ops.paid_at, ops.times * waits(ops.sync, ops.device, host), sites),
         "cpu_compute": _sum(ops.site, ops.times * on_host(ops, host), sites),
     }
-    at = ops.paid_at[copies.op]
-    for name, chosen in directions(copies, host).items():
-        counts[name] = _sum(at, copies.times * chosen, sites)
-    counts["bytes"] = _sum(at, copies.bytes, sites)
-    known = ops.device >= 0
-    flat = _sum(np.where(known & (ops.site >= 0), ops.site * devices + ops.device, -1), ops.times, sites * devices)
+    paid_at = ops.paid_at[copies.op]
+    for name, is_in_direction in directions(copies, host).items():
+        counts[name] = _sum(paid_at, copies.times * is_in_direction, sites)
+    counts["bytes"] = _sum(paid_at, copies.bytes, sites)
+    has_device = ops.device >= 0
+    flat = _sum(np.where(has_device & (ops.site >= 0), ops.site * devices + ops.device, -1), ops.times, sites * devices)
     return flat.reshape(sites, devices), {name: counts[name] for name in LEDGER_COUNTS}
 
 
-def _sum(at: Array, values: Array, size: int) -> Array:
+def _sum(indexes: Array, values: Array, size: int) -> Array:
     """Sum values by index; those at -1 are left out."""
-    known = at >= 0
-    return np.bincount(at[known], values[known], size).astype(np.int64)
+    is_known = indexes >= 0
+    return np.bincount(indexes[is_known], values[is_known], size).astype(np.int64)

@@ -26,21 +26,24 @@ _SITES: Final = ("site", "born", "moved", "chain")
 
 
 def cut(trace: TraceData, keep: Mask) -> TraceData:
-    """Return the trace of only those ops that `keep` marks."""
-    before = np.concatenate([[0], np.cumsum(keep)])
+    """Return the trace of only those ops that `keep` marks, with its longest texts shortened."""
+    kept_before = np.concatenate([[0], np.cumsum(keep)])
     kept = {
         "ops": keep,
         "tensors": _used_tensors(trace, keep),
-        **{name: before[trace.table(name).ints("end")] > before[trace.table(name).ints("begin")] for name in SPANS},
+        **{
+            name: kept_before[trace.table(name).ints("end")] > kept_before[trace.table(name).ints("begin")]
+            for name in SPANS
+        },
         "copies": keep[trace.copies.ints("op")],
         "errors": keep[trace.errors.ints("op")],
     }
     ids = {table: _new_ids(rows) for table, rows in kept.items()}
     values = {
-        name: {column.name: _column(trace.table(name), column, kept.get(name), ids, before) for column in columns}
+        name: {column.name: _column(trace.table(name), column, kept.get(name), ids, kept_before) for column in columns}
         for name, columns in TABLES.items()
     }
-    values["tensors"]["site"] = _births(trace)[kept["tensors"]]
+    values["tensors"]["site"] = _births(trace)[kept["tensors"]]  # an op that goes leaves its line to its tensors
     return replace(
         trace,
         values=values,
@@ -48,11 +51,9 @@ def cut(trace: TraceData, keep: Mask) -> TraceData:
             text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… ({len(text):,} characters)"
             for text in trace.strings
         ),
-        memory=tuple(replace(curve, ops=before[np.maximum(curve.ops, 0)]) for curve in trace.memory),
+        memory=tuple(replace(curve, ops=kept_before[np.maximum(curve.ops, 0)]) for curve in trace.memory),
         truncated=trace.truncated + int(np.count_nonzero(~keep)),
-        findings=None
-        if trace.findings is None
-        else tuple(renumbered(finding, ids["ops"]) for finding in trace.findings),
+        findings=None if trace.findings is None else tuple(renumbered(each, ids["ops"]) for each in trace.findings),
     )
 
 
@@ -91,23 +92,23 @@ def _used_tensors(trace: TraceData, keep: Mask) -> Mask:
 def _births(trace: TraceData) -> Ints:
     """Return each tensor's site: an op that goes leaves its site to its outputs."""
     producer, site = trace.tensors.ints("producer"), trace.tensors.ints("site")
-    made = (site < 0) & (producer >= 0)
-    born = site.copy()
-    born[made] = trace.ops.ints("site")[producer[made]]
-    return born
+    has_producer_alone = (site < 0) & (producer >= 0)
+    births = site.copy()
+    births[has_producer_alone] = trace.ops.ints("site")[producer[has_producer_alone]]
+    return births
 
 
-def _column(table: Table[Any], column: Column, rows: Mask | None, ids: Mapping[str, Ints], before: Ints) -> Values:
-    to = ids.get(column.table)
+def _column(table: Table[Any], column: Column, rows: Mask | None, ids: Mapping[str, Ints], kept_before: Ints) -> Values:
+    new_ids = ids.get(column.table)
     if column.is_list:
         lists = table.lists(column.name)
         lists = lists if rows is None else lists.take(np.flatnonzero(rows))
-        return lists if to is None else Lists(lists.offsets, _like(lists.flat, to[lists.flat]))
+        return lists if new_ids is None else Lists(lists.offsets, _like(lists.flat, new_ids[lists.flat]))
     values = table.ints(column.name)
     values = values if rows is None else values[rows]
     if (table.name, column.name) in OP_POSITIONS:
-        return _like(values, np.where(values < 0, values, before[np.maximum(values, 0)]))
-    return values if to is None else _like(values, to[values])
+        return _like(values, np.where(values < 0, values, kept_before[np.maximum(values, 0)]))
+    return values if new_ids is None else _like(values, new_ids[values])
 
 
 def _like(old: Ints, new: Ints) -> Ints:
@@ -116,18 +117,18 @@ def _like(old: Ints, new: Ints) -> Ints:
 
 def renumbered(finding: Mapping[str, Any], ops: Ints, sites: Ints | None = None) -> dict[str, Any]:
     """Return a finding, or a part of one, by the new ids of ops (and sites), of which the last is for -1."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, value in finding.items():
         ids = ops if name in ("op", "ops") else sites if name in _SITES else None
         if isinstance(value, Mapping):
-            found[name] = renumbered(value, ops, sites)
+            result[name] = renumbered(value, ops, sites)
         elif isinstance(value, list) and ids is not None:
-            found[name] = [int(ids[each]) for each in value if 0 <= each < len(ids) and ids[each] >= 0]
+            result[name] = [int(ids[id]) for id in value if 0 <= id < len(ids) and ids[id] >= 0]
         elif isinstance(value, list):
-            found[name] = [renumbered(each, ops, sites) if isinstance(each, Mapping) else each for each in value]
+            result[name] = [renumbered(part, ops, sites) if isinstance(part, Mapping) else part for part in value]
         else:
-            found[name] = value if ids is None else int(ids[value])
-    return found
+            result[name] = value if ids is None else int(ids[value])
+    return result
 
 
 def without_source(trace: TraceData) -> TraceData:
@@ -139,10 +140,10 @@ def without_source(trace: TraceData) -> TraceData:
     sites = {**trace.values["sites"], "text": np.full(len(trace.sites), strings.index(""), np.int32)}
     sources = {name: np.zeros(0, np.int32) for name in trace.values["sources"]}
     bare = replace(trace, strings=strings, values={**trace.values, "sites": sites, "sources": sources})
-    texts = [(table, each.name) for table, columns in TABLES.items() for each in columns if each.kind == "text"]
+    texts = [(table, column.name) for table, columns in TABLES.items() for column in columns if column.kind == "text"]
     used = {id for table, name in texts for id in bare.table(table).ints(name).tolist()}
     kept = tuple(text if id in used else "" for id, text in enumerate(strings))
-    findings = None if trace.findings is None else tuple(_without_code(each) for each in trace.findings)
+    findings = None if trace.findings is None else tuple(map(_without_code, trace.findings))
     return replace(bare, strings=kept, findings=findings)
 
 

@@ -47,14 +47,14 @@ class Lists:
     def gather(cls, begins: Ints, lengths: Ints, flat: Ints) -> Lists:
         """Return the lists flat[begin : begin + length]."""
         offsets = cls.of(lengths, flat).offsets
-        taken = np.empty(offsets[-1], flat.dtype)
+        gathered = np.empty(offsets[-1], flat.dtype)
         for first in range(0, len(lengths), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
             begin, end = offsets[first], offsets[min(first + ROWS_AT_ONCE, len(lengths))]
-            at = np.repeat(begins[rows] - offsets[:-1][rows], lengths[rows])
-            at += np.arange(begin, end, dtype=at.dtype)
-            taken[begin:end] = flat[at]
-        return cls(offsets, taken)
+            indexes = np.repeat(begins[rows] - offsets[:-1][rows], lengths[rows])
+            indexes += np.arange(begin, end, dtype=indexes.dtype)
+            gathered[begin:end] = flat[indexes]
+        return cls(offsets, gathered)
 
     @property
     def first(self) -> Ints:
@@ -73,8 +73,8 @@ class Lists:
 
     def have(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Return for each list whether one of its values is marked; `marked` is of the values in `flat`."""
-        before = np.concatenate([[0], np.cumsum(marked)])
-        return before[self.offsets[1:]] > before[self.offsets[:-1]]
+        marked_before = np.concatenate([[0], np.cumsum(marked)])
+        return marked_before[self.offsets[1:]] > marked_before[self.offsets[:-1]]
 
     def take(self, rows: Ints) -> Lists:
         """Return some rows, in the order given."""

@@ -33,12 +33,12 @@ def autocasts_of_ops(trace: TraceData) -> Ints:
     """Return for each op the innermost region of autocast for its kind of device that it ran in, -1 for none."""
     threads, devices, regions = trace.ops.ints("thread"), trace.ops.ints("device"), trace.autocasts
     kinds = np.array([*(str(device).partition(":")[0] for device in trace.devices), ""])
-    found = np.full(len(trace.ops), -1, dtype=np.int32)
+    innermost = np.full(len(trace.ops), -1, dtype=np.int32)
     for row in range(len(regions)):
         ops = np.arange(regions.number("begin", row), regions.number("end", row))
         is_in = (threads[ops] == regions.number("thread", row)) & (kinds[devices[ops]] == regions.raw("device", row))
-        found[ops[is_in]] = row
-    return found
+        innermost[ops[is_in]] = row
+    return innermost
 
 
 def modules_of_ops(trace: TraceData) -> Ints:
@@ -75,12 +75,12 @@ def alike(trace: TraceData, wanted: Collection[int]) -> dict[int, list[int]]:
 
     That is the first one that has an op of `wanted`, else the lowest. Each rank's own device counts as the same.
     """
-    of_op = rank_of_ops(trace)
-    flagged = {int(of_op[op]) for op in wanted}
-    found: dict[tuple[bytes, ...], list[int]] = {}
-    for rank in np.unique(of_op[of_op >= 0]).tolist():
-        found.setdefault(_doings(trace, np.flatnonzero(of_op == rank)), []).append(rank)
-    return {next((rank for rank in ranks if rank in flagged), ranks[0]): ranks for ranks in found.values()}
+    rank_of_op = rank_of_ops(trace)
+    flagged = {int(rank_of_op[op]) for op in wanted}
+    ranks_by_doings: dict[tuple[bytes, ...], list[int]] = {}
+    for rank in np.unique(rank_of_op[rank_of_op >= 0]).tolist():
+        ranks_by_doings.setdefault(_doings(trace, np.flatnonzero(rank_of_op == rank)), []).append(rank)
+    return {next((rank for rank in ranks if rank in flagged), ranks[0]): ranks for ranks in ranks_by_doings.values()}
 
 
 def _doings(trace: TraceData, ops: Ints) -> tuple[bytes, ...]:

@@ -34,8 +34,8 @@ class Chunk:
 
     `number` counts the thread's ops from 0, with gaps where some were folded away. `times` is the number of ops that a
     row counts for. `duration` is -1 for an op that raised, `sequence` autograd's number or -1. `flat` holds the rows of
-    all inputs, each op's followed by those of its outputs if it has SEVERAL, `layout` of them. An only output is
-    `row`, of the given `layout` if the row is new (else -1).
+    each op's inputs and, if it has SEVERAL, of its outputs: as many as `layout` says. Else the one output is `row`, and
+    `layout` is that of a new row, -1 if the row is known.
     """
 
     number: Array
@@ -93,7 +93,7 @@ class Chunk:
         return np.where(self.several, self.layout, 0)
 
     @property
-    def new(self) -> Array:
+    def adds_row(self) -> Array:
         """True for ops whose head is the only record of a new row."""
         return ~self.several & (self.layout >= 0)
 
@@ -106,21 +106,21 @@ class Chunk:
     def first_rows(self) -> Array:
         """Return the row whose device each op ran on: its first output, else its first input, else -1."""
         inputs, outputs = self.input_count, self.output_count
-        at = self.begins() + np.where(outputs > 0, inputs, 0)
-        listed = np.append(self.flat, -1)[np.where(inputs + outputs > 0, at, len(self.flat))]
-        rows: Array = np.where(self.row >= 0, self.row, listed)
+        indexes = self.begins() + np.where(outputs > 0, inputs, 0)
+        rows_in_flat = np.append(self.flat, -1)[np.where(inputs + outputs > 0, indexes, len(self.flat))]
+        rows: Array = np.where(self.row >= 0, self.row, rows_in_flat)
         return rows
 
     def last_inputs(self) -> Array:
         """Return each op's last input (-1: none), the source of a copy in place."""
-        at = self.begins() + self.input_count - 1
-        last: Array = np.append(self.flat, -1)[np.where(self.input_count > 0, at, len(self.flat))]
+        indexes = self.begins() + self.input_count - 1
+        last: Array = np.append(self.flat, -1)[np.where(self.input_count > 0, indexes, len(self.flat))]
         return last
 
-    def select(self, kept: Array, times: Array) -> Self:
-        """Return some of the ops, each counting for `times`."""
+    def select(self, marked: Array, times: Array) -> Self:
+        """Return the marked ops; `times` says for how many ops each of them counts from now on."""
         sizes = self.input_count + self.output_count
-        columns = {field.name: getattr(self, field.name)[kept] for field in fields(self) if field.name != "flat"}
+        columns = {field.name: getattr(self, field.name)[marked] for field in fields(self) if field.name != "flat"}
         columns["times"] = times.astype(_SMALL)
-        flat = self.flat[np.repeat(kept, sizes)]
+        flat = self.flat[np.repeat(marked, sizes)]
         return type(self)(**columns, flat=flat)

@@ -17,57 +17,58 @@ _NO_COPY: Final = ("cpu", "meta")
 
 
 def note_copy(recorded: RecordedOps, op: int, args: Any, kwargs: Any, out: Any) -> tuple[int, Past | None]:
-    """Note the data that crossed devices in a copy. Return the row and the past of the source of a new tensor."""
+    """Note the data that crossed devices in a copy. Return row and past of the source if the op made a tensor."""
     first, second = args[0], args[1] if len(args) > 1 else None
     if isinstance(first, list | tuple):
         for target, source in zip(first, second or (), strict=False):
-            _note(recorded, op, source, target, args, kwargs)
+            _note_crossing(recorded, op, source, target, args, kwargs)
         return -1, None
     if is_tensor(second):
-        _note(recorded, op, second, first, args, kwargs)
+        _note_crossing(recorded, op, second, first, args, kwargs)
         return -1, None
-    _note(recorded, op, first, out, args, kwargs)
+    _note_crossing(recorded, op, first, out, args, kwargs)
     _, _, birth, past = stamps.get(first)
     return recorded.rows.row_for_input(first), stamps.shorten((birth, device_of(first), dtype_of(first), past))
 
 
-def note_lift(recorded: RecordedOps, op: int, made: Any) -> None:
+def note_lift(recorded: RecordedOps, op: int, tensor: Any) -> None:
     """Note that torch made a tensor of a list or numbers on a device: it copied them there below any mode."""
-    rows, device = recorded.rows, device_of(made)
+    rows, device = recorded.rows, device_of(tensor)
     if device.type not in _NO_COPY:
-        source = rows.layout_of(shape_of(made), dtype_of(made), _HOST)[2]
-        recorded.copies.append(Copied(op, -1, source, rows.layout(made)[2], False, False))
+        source_layout = rows.layout_of(shape_of(tensor), dtype_of(tensor), _HOST)[2]
+        recorded.copies.append(Copied(op, -1, source_layout, rows.layout(tensor)[2], False, False))
 
 
-def note_index(recorded: RecordedOps, state: ThreadState, lifted: range, args: Any, rows: list[int]) -> bool:
-    """Note that torch copies a list to the device of the tensor that it indexes, `x[[0, 1]]`; return if one is a mask.
+def note_index(recorded: RecordedOps, state: ThreadState, lifting_ops: range, args: Any, rows: list[int]) -> bool:
+    """Note that torch copies the list of `x[[0, 1]]` to the device of `x`; return whether such a list is a mask.
 
-    It makes the index there. To torch's C++ a simulated tensor is the CPU's, and the index then is made on the CPU.
+    torch makes the index on that device. Its C++ takes a simulated `x` for one on the CPU, and makes the index there.
     """
     device = device_of(args[0])
     if device.type in _NO_COPY:
         return False
     has_mask = False
-    indexes = set(rows[1 : 1 + sum(is_tensor(index) for index in args[1])])
-    for op in lifted:
-        at = len(state.heads) + (op - state.op) * WIDTH
-        row, layout = state.heads[at + WIDTH - 2 : at + WIDTH] if at >= 0 else (-1, -1)
-        if row in indexes and layout >= 0:
+    index_rows = set(rows[1 : 1 + sum(is_tensor(index) for index in args[1])])
+    for op in lifting_ops:
+        begin = len(state.heads) + (op - state.op) * WIDTH
+        row, layout = state.heads[begin + WIDTH - 2 : begin + WIDTH] if begin >= 0 else (-1, -1)
+        if row in index_rows and layout >= 0:
             shape, dtype, made_on = recorded.rows.layouts[layout]
-            if made_on == _HOST:
-                there = state.heads[at + WIDTH - 1] = recorded.rows.layout_of(shape, dtype, device)[2]
-                recorded.copies.append(Copied(op, -1, layout, there, False, False))
+            if made_on == _HOST:  # else torch made it on the device
+                target_layout = state.heads[begin + WIDTH - 1] = recorded.rows.layout_of(shape, dtype, device)[2]
+                recorded.copies.append(Copied(op, -1, layout, target_layout, False, False))
                 has_mask = has_mask or dtype == torch.bool
     return has_mask
 
 
-def _note(recorded: RecordedOps, op: int, source: Any, target: Any, args: Any, kwargs: Any) -> None:
+def _note_crossing(recorded: RecordedOps, op: int, source: Any, target: Any, args: Any, kwargs: Any) -> None:
+    """Note a copy if its source and its target are on different devices."""
     if device_of(source) == device_of(target):
         return
     non_blocking = bool((kwargs or {}).get("non_blocking") or (len(args) > 2 and args[2]))
     rows = recorded.rows
-    layouts = rows.layout(source)[2], rows.layout(target)[2]
-    recorded.copies.append(Copied(op, rows.row_for_input(source), *layouts, is_pinned(source), non_blocking))
+    both_layouts = rows.layout(source)[2], rows.layout(target)[2]
+    recorded.copies.append(Copied(op, rows.row_for_input(source), *both_layouts, is_pinned(source), non_blocking))
 
 
 def is_pinned(tensor: Any) -> bool:

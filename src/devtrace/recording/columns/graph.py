@@ -35,32 +35,32 @@ def fits(node: str, op: str) -> bool:
 
 
 def forward_ops(ops: Numbered, names: Sequence[str], nodes: Sequence[str]) -> Array:
-    """Return for each op the index of its forward op, or -1."""
-    found = np.full(len(ops.sequence), -1, dtype=np.int64)
-    asked = np.flatnonzero(ops.backward & (ops.sequence >= 0))
-    if not len(asked):
-        return found
-    made = np.flatnonzero(~ops.backward & (ops.sequence >= 0))
-    for thread in np.unique(ops.thread[made]).tolist():
-        mine = made[ops.thread[made] == thread]
-        mine = mine[np.argsort(ops.sequence[mine], kind="stable")]
-        at = np.searchsorted(ops.sequence[mine], ops.sequence[asked], side="right") - 1
-        other = np.where(at >= 0, mine[at], -1)
-        able = (other >= 0) & (ops.sequence[other] == ops.sequence[asked]) & (other < asked)
-        able[able] = _fitting(ops.node[asked[able]], ops.operator[other[able]], names, nodes)
-        found[asked] = np.where(able, _better(ops, asked, found[asked], other), found[asked])
-    return found
+    """Return for each op of a backward pass the index of its forward op; -1 where there is none, and for other ops."""
+    forward = np.full(len(ops.sequence), -1, dtype=np.int64)
+    backward = np.flatnonzero(ops.backward & (ops.sequence >= 0))
+    if not len(backward):
+        return forward
+    numbered = np.flatnonzero(~ops.backward & (ops.sequence >= 0))
+    for thread in np.unique(ops.thread[numbered]).tolist():
+        in_thread = numbered[ops.thread[numbered] == thread]
+        in_order = in_thread[np.argsort(ops.sequence[in_thread], kind="stable")]
+        places = np.searchsorted(ops.sequence[in_order], ops.sequence[backward], side="right") - 1
+        candidate = np.where(places >= 0, in_order[places], -1)
+        is_fit = (candidate >= 0) & (ops.sequence[candidate] == ops.sequence[backward]) & (candidate < backward)
+        is_fit[is_fit] = _fitting(ops.node[backward[is_fit]], ops.operator[candidate[is_fit]], names, nodes)
+        forward[backward] = np.where(is_fit, _nearer(ops, backward, forward[backward], candidate), forward[backward])
+    return forward
 
 
 def _fitting(node: Array, operator: Array, names: Sequence[str], nodes: Sequence[str]) -> Array:
-    """Apply `fits` to each pair; there are few different ones."""
-    pairs, which = np.unique(node * len(names) + operator, return_inverse=True)
-    fit = [fits(nodes[pair // len(names)], names[pair % len(names)]) for pair in pairs.tolist()]
-    return np.array(fit, dtype=bool)[which.reshape(-1)]
+    """Return for each node and operator whether they fit, asking `fits` only once for each pair of names."""
+    pairs, pair_of_op = np.unique(node * len(names) + operator, return_inverse=True)
+    answers = [fits(nodes[pair // len(names)], names[pair % len(names)]) for pair in pairs.tolist()]
+    return np.array(answers, dtype=bool)[pair_of_op.reshape(-1)]
 
 
-def _better(ops: Numbered, asked: Array, one: Array, other: Array) -> Array:
-    """Choose the op on the device of the one that asks; if both or neither are on it, the later."""
-    here = ops.device[asked]
-    near, far = (one >= 0) & (ops.device[one] == here), ops.device[other] == here
-    return np.where(near == far, np.maximum(one, other), np.where(near, one, other))
+def _nearer(ops: Numbered, backward: Array, one: Array, other: Array) -> Array:
+    """Return the forward op on the backward op's device; if both or neither are, the later. `one` may be -1 (none)."""
+    device = ops.device[backward]
+    one_is_near, other_is_near = (one >= 0) & (ops.device[one] == device), ops.device[other] == device
+    return np.where(one_is_near == other_is_near, np.maximum(one, other), np.where(one_is_near, one, other))

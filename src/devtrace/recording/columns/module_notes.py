@@ -23,11 +23,11 @@ class Happening(NamedTuple):
     op: int
 
 
-def packed(site: int, tick: int, op: int) -> int:
+def pack_happening(site: int, tick: int, op: int) -> int:
     return site + 1 | tick << _TICK | op + 1 << _OP
 
 
-def unpacked(number: int) -> Happening:
+def unpack_happening(number: int) -> Happening:
     tick = number >> _TICK & (1 << _OP - _TICK) - 1
     return Happening((number & (1 << _TICK) - 1) - 1, tick, (number >> _OP) - 1)
 
@@ -42,7 +42,7 @@ class Attached(NamedTuple):
 
 
 class ModuleNotes:
-    """Notes by the id of a module; one of another module that had this id before it died is never answered."""
+    """Notes by the id of a module. Those of a module that is gone are never taken for a later one's with its id."""
 
     def __init__(self) -> None:
         self.sweep_at = FEWEST_TO_SWEEP
@@ -56,14 +56,14 @@ class ModuleNotes:
         return len(self._modules)
 
     def attach(self, parent: Any, name: str, module: Any, at: int) -> None:
-        key = self._key(module)
-        self._parents[key] = self._key(parent)
+        key = self._remember(module)
+        self._parents[key] = self._remember(parent)
         self._attached[key] = at
         self._names[key] = name
 
     def register(self, module: Any, name: str, at: int) -> None:
         """Note that a module got a parameter or buffer."""
-        key = self._key(module)
+        key = self._remember(module)
         names = self._tensors.get(key)
         if names is None:
             self._tensors[key] = {name: at}
@@ -76,7 +76,7 @@ class ModuleNotes:
         if at < 0:
             return None
         parent = self._modules.get(self._parents[key], _nothing)
-        return Attached(self._modules[key], parent, self._names[key], unpacked(at))  # type: ignore[arg-type]
+        return Attached(self._modules[key], parent, self._names[key], unpack_happening(at))  # type: ignore[arg-type]
 
     def attached_at(self, module: Any) -> int:
         """Return what `packed` made of where a module was attached; -1 where that is not known."""
@@ -88,9 +88,10 @@ class ModuleNotes:
         """Return where a module last got its parameter or buffer of this name, other than by a move."""
         key = id(module)
         reference, at = self._modules.get(key), self._tensors.get(key, {}).get(name)
-        return unpacked(at) if at is not None and reference is not None and reference() is module else None
+        return unpack_happening(at) if at is not None and reference is not None and reference() is module else None
 
-    def _key(self, module: Any) -> int:
+    def _remember(self, module: Any) -> int:
+        """Return a module's id; from now on it is known whether that is still the same module."""
         key = id(module)
         reference = self._modules.get(key)
         if reference is None or reference() is not module:

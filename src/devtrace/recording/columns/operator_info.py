@@ -75,11 +75,11 @@ class OperatorInfo:
         self.result_kind = OTHER
         self.plain = _NO_TENSOR
         if isinstance(func, OpOverload):
-            self._read(func)
+            self._read_schema(func)
         self.special = self.keywords or self.may_index_by_mask or self.creates_from_host
-        self.direct = self._method() if self.name in DIRECT else self.call
+        self.direct = self._torch_method() if self.name in DIRECT else self.call
 
-    def _read(self, func: OpOverload[..., Any]) -> None:
+    def _read_schema(self, func: OpOverload[..., Any]) -> None:
         schema = func._schema
         base = schema.name.split("::")[1]
         self.name = self.name.removesuffix(".default")  # aten.addmm, but aten.add.Tensor
@@ -100,8 +100,8 @@ class OperatorInfo:
             self.plain = _NO_TENSOR_LIST
         self.result_kind = self._result_kind(schema)
 
-    def _method(self) -> Any:
-        """Return torch's own method of this name."""
+    def _torch_method(self) -> Any:
+        """Return torch's method of the same name as the operator; let `plain` fit that method."""
         if self.name.endswith(".Tensor") and not self.name.endswith("_.Tensor"):
             self.plain -= _NUMBERS  # a number may stand where the method wants its tensor
         base = self.name.split(".")[1]
@@ -125,19 +125,19 @@ _by_name: Final[dict[str, OperatorInfo]] = {}
 
 
 def learn_operator(func: Any) -> OperatorInfo:
-    operator = operators[id(func)] = _add(func)
+    operator = operators[id(func)] = _new_operator(func)
     return operator
 
 
 def operator_by_name(name: str, kind: int = COMPUTE) -> OperatorInfo:
     """Return an entry for a function that is no operator but gets a row all the same."""
     if name not in _by_name:
-        _by_name[name] = _add(name)
+        _by_name[name] = _new_operator(name)
         _by_name[name].kind = kind
     return _by_name[name]
 
 
-def _add(func: Any) -> OperatorInfo:
+def _new_operator(func: Any) -> OperatorInfo:
     by_id.append(OperatorInfo(func, len(by_id)))
     return by_id[-1]
 
@@ -145,25 +145,25 @@ def _add(func: Any) -> OperatorInfo:
 _BOOLEAN = (torch.bool, torch.uint8)
 
 
-def mask_among(args: tuple[Any, ...], *, lists_are_there: bool = False) -> bool:
+def mask_among(args: tuple[Any, ...], *, lists_are_on_device: bool = False) -> bool:
     """Return whether an indexing op is given a mask: the host must wait until the device has counted its True.
 
-    `lists_are_there`: a list among the indexes was copied to the device, and so is a mask there that was a list.
+    `lists_are_on_device`: a list among the indexes was copied to the device, and so is a mask there that was a list.
     """
     indices = args[1] if len(args) > 1 else ()
     masks = [index for index in indices if is_tensor(index) and dtype_of(index) in _BOOLEAN]
-    if not masks or (not lists_are_there and device_of(masks[0]).type != device_of(args[0]).type):
+    if not masks or (not lists_are_on_device and device_of(masks[0]).type != device_of(args[0]).type):
         return False  # one on the CPU is counted there
-    return not (len(masks) == 1 and _is_filled(args, indices))
+    return not (len(masks) == 1 and _runs_masked_fill(args, indices))
 
 
-def _is_filled(args: tuple[Any, ...], indices: Any) -> bool:
-    """Return whether `x[mask] = 0.5` counts nothing: with a number of the host's torch runs masked_fill_ for it.
+def _runs_masked_fill(args: tuple[Any, ...], indices: Any) -> bool:
+    """Return whether an op is like `x[mask] = 0.5`, for which torch runs masked_fill_: then nothing is counted.
 
     See canDispatchToMaskedFill in torch's TensorAdvancedIndexingUtils.h.
     """
-    others = sum(index is not None for index in indices)
+    index_count = sum(index is not None for index in indices)
     value = args[2] if len(args) > 2 else None
     accumulates = len(args) > 3 and args[3]
     is_number = is_tensor(value) and prod(shape_of(value)) == 1 and device_of(value).type == "cpu"
-    return others == 1 and is_number and not accumulates
+    return index_count == 1 and is_number and not accumulates

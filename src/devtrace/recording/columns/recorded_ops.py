@@ -75,12 +75,12 @@ class Sampler(Protocol):
         """Begin with the thread's recording."""
 
     def leaves_out(self, module: Any) -> bool:
-        """Return whether a call of a module is left out, which the frame below begins and `end_call` ends."""
+        """Return whether a module's call is left out; the calling frame begins the call, and `end_call` ends it."""
 
     def end_call(self) -> None: ...
 
     def step(self, optimizer: Any) -> bool:
-        """Return whether a step of an optimizer is left out, which begins."""
+        """An optimizer's step begins; return whether that step is left out."""
 
     def attach(self, site: int) -> bool:
         """A module is attached; return whether that is nothing new."""
@@ -123,7 +123,7 @@ class RecordedOps:
         self.faults = Faults(self.fault)
 
     def sampler_here(self) -> Sampler | None:
-        """Return the sampler, in the thread that it is asked about."""
+        """Return the sampler if it decides about the current thread, else None."""
         sampler = self.sampler
         return sampler if sampler is not None and sampler.ident == threading.get_ident() else None
 
@@ -142,32 +142,32 @@ class RecordedOps:
             if self.states.get(state.ident) is state:
                 del self.states[state.ident]
 
-    def gather(self, value: Any, rows: list[int], row_of: Callable[[Any], int] | None = None) -> None:
-        """Append the rows of all tensors in an argument, or in an output, which has another way to its row."""
-        if type(value) in PLAIN and not function_modes():
+    def append_rows(self, value: Any, rows: list[int], row_of: Callable[[Any], int] | None = None) -> None:
+        """Append the row of each tensor in `[x, (y, z)]` to `rows`; `row_of` is another way to find it, for outputs."""
+        if type(value) in PLAIN and not function_modes():  # cheaper than Quiet
             rows.append((row_of or self.rows.row_for_input)(value))
         elif is_tensor(value):
             with self.faults, Quiet():  # a subclass may not answer
                 rows.append((row_of or self.rows.row_for_input)(value))
         elif isinstance(value, list | tuple):
             for item in value:
-                self.gather(item, rows, row_of)
+                self.append_rows(item, rows, row_of)
         elif isinstance(value, dict):
             for item in value.values():
-                self.gather(item, rows, row_of)
+                self.append_rows(item, rows, row_of)
 
-    def note_error(self, state: ThreadState, op: tuple[int, ...], rows: list[int], error: BaseException) -> None:
+    def note_error(self, state: ThreadState, fields: tuple[int, ...], rows: list[int], error: BaseException) -> None:
         """Record an op that raised: no outputs, and no end."""
-        head, site, start, number = op
+        head, site, start, number = fields
         around = [] if state is self.threads[0] else sites.stack(sys._getframe(1))
         self.failures.append(Failed(state.op, type(error).__name__, text_of(error), around))
         state.heads += (head | SEVERAL | len(rows) << COUNT_SHIFT, site, start, -1, number, -1, 0)
         state.flat += rows
         state.op += 1
 
-    def went_on(self, ended_by: BaseException | None) -> Iterator[int]:
-        """Yield the ops of the main thread that raised what is no part of the error that ended the program."""
-        texts = [text_of(each) for each in chain_of(ended_by)]
+    def handled_failures(self, ended_by: BaseException | None) -> Iterator[int]:
+        """Yield the ops of the main thread whose errors the program handled: `ended_by` does not come from them."""
+        texts = [text_of(error) for error in chain_of(ended_by)]
         for failed in self.failures:
             if not failed.op >> THREAD_SHIFT and not any(failed.message in text for text in texts):
                 yield failed.op
@@ -182,8 +182,8 @@ class RecordedOps:
         for state in self.threads:
             state.pack()
 
-    def kept(self) -> int:
-        return sum(state.kept() for state in self.threads)
+    def kept_count(self) -> int:
+        return sum(state.kept_count() for state in self.threads)
 
     def fault(self, error: Exception) -> None:
         """Note a fault of our own, or a tensor that does not answer: the program goes on."""
@@ -191,8 +191,8 @@ class RecordedOps:
 
     def note(self, key: str, about: BaseException | str = "", **counts: int) -> None:
         """Keep the key of a sentence and, behind a tab, what it is about; words are found later."""
-        fault = about if isinstance(about, str) else f"{type(about).__name__}: {text_of(about)}"
-        values = {**counts, **({"fault": fault} if fault else {})}
+        text_about = about if isinstance(about, str) else f"{type(about).__name__}: {text_of(about)}"
+        values = {**counts, **({"fault": text_about} if text_about else {})}
         text = f"{key}\t{json.dumps(values)}" if values else key
         if text in self._notes:
             return
@@ -208,8 +208,8 @@ class RecordedOps:
 
 def thread_name() -> str:
     """Name the current thread as Python knows it. To ask for the thread itself would make one for a thread of C++."""
-    found = vars(threading)["_active"].get(threading.get_ident())
-    name = instance_dict(found).get("_name")
+    thread = vars(threading)["_active"].get(threading.get_ident())
+    name = instance_dict(thread).get("_name")
     if type(name) is str:
         return name
     return "torch" if current_node() is None and current_task() < 0 else "autograd"

@@ -49,20 +49,20 @@ def adopt_cells(cells: Iterable[CellText]) -> None:
     """Let these be cells that ran before any was registered, also for the code of them that has been seen since."""
     adopted = {}
     for cell in cells:
-        known = history.cells.get(cell.file)
-        if known is not None and known.text.strip() == cell.text.strip():
-            cell = replace(known, count=cell.count)
+        registered = history.cells.get(cell.file)
+        if registered is not None and registered.text.strip() == cell.text.strip():
+            cell = replace(registered, count=cell.count)
         register_cell(cell.file, cell.count, cell.cell_id, cell.text, cell.first)
         adopted[cell.file] = history.cells[cell.file]
     for site, position in enumerate(history.positions):
-        seen = adopted.get(position.code.co_filename) if position.cell is None else None
-        if seen is not None:
-            history.positions[site] = replace(position, cell=seen)
-            history.cell_of_code[id(position.code)] = seen
+        cell_of_code = adopted.get(position.code.co_filename) if position.cell is None else None
+        if cell_of_code is not None:
+            history.positions[site] = replace(position, cell=cell_of_code)
+            history.cell_of_code[id(position.code)] = cell_of_code
 
 
 def number_cells(numbers: dict[str, int]) -> None:
-    """Let cells, by their ids, have other numbers than those that they ran with, and all others none."""
+    """Give new numbers to the cells with these ids, and none (-1) to all others."""
     history.numbers.update(dict.fromkeys(history.numbers, -1) | numbers)
 
 
@@ -109,11 +109,11 @@ def is_outermost(site: int) -> bool:
     return site >= 0 and position(site).code.co_name == "<module>" and files[position(site).code.co_filename] == USER
 
 
-def find(frame: FrameType | None, outer: Callable[[FrameType], int] | None = None, base: int = NOWHERE) -> int:
+def find(frame: FrameType | None, at_boundary: Callable[[FrameType], int] | None = None, base: int = NOWHERE) -> int:
     """Return the site of a frame or of the nearest one around it.
 
     Args:
-        outer: gives the site at a boundary.
+        at_boundary: gives the site of a frame at which the walk may stop.
         base: the site where the thread was started.
     """
     while frame is not None:
@@ -123,24 +123,24 @@ def find(frame: FrameType | None, outer: Callable[[FrameType], int] | None = Non
         if kind == USER:
             return intern(frame.f_code, frame.f_lasti)
         if kind == LIBRARY:
-            return intern(frame.f_code, frame.f_lasti, _caller(frame.f_back, outer, base))
-        if kind == BOUNDARY and outer is not None:
-            return outer(frame)
+            return intern(frame.f_code, frame.f_lasti, _user_site_around(frame.f_back, at_boundary, base))
+        if kind == BOUNDARY and at_boundary is not None:
+            return at_boundary(frame)
         frame = frame.f_back
     return base
 
 
 def of_frames(frames: Iterable[tuple[FrameType, int]]) -> list[tuple[int, FrameType]]:
-    """Return those of the frames that have sites, innermost first; given are all, outermost first, each at its op."""
-    found: list[tuple[int, FrameType]] = []
+    """Return site and frame where a frame has a site, innermost first; given frame and instruction, outermost first."""
+    sites_and_frames: list[tuple[int, FrameType]] = []
     caller = NOWHERE
     for frame, instruction in frames:
         kind = files[frame.f_code.co_filename]
         if kind in (USER, LIBRARY) and not _only_hands_on(frame.f_code, instruction):
             site = intern(frame.f_code, instruction, caller if kind == LIBRARY else NOWHERE)
             caller = site if kind == USER else caller
-            found.append((site, frame))
-    return found[::-1]
+            sites_and_frames.append((site, frame))
+    return sites_and_frames[::-1]
 
 
 _VARIADIC: Final = 0x04 | 0x08
@@ -166,12 +166,13 @@ def stack(frame: FrameType | None) -> list[int]:
     return [find(each) for each in outward(frame) if files[each.f_code.co_filename] in (USER, LIBRARY)]
 
 
-def _caller(frame: FrameType | None, outer: Callable[[FrameType], int] | None, base: int) -> int:
+def _user_site_around(frame: FrameType | None, at_boundary: Callable[[FrameType], int] | None, base: int) -> int:
+    """Return the site of the nearest frame of the user's own code, else of the line that started the thread."""
     while frame is not None:
         kind = files[frame.f_code.co_filename]
         if kind == USER:
             return intern(frame.f_code, frame.f_lasti)
-        if kind == BOUNDARY and outer is not None:
-            return own(outer(frame))
+        if kind == BOUNDARY and at_boundary is not None:
+            return own(at_boundary(frame))
         frame = frame.f_back
     return own(base)

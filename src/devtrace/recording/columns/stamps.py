@@ -50,8 +50,8 @@ def put(tensor: Any, stamp: Stamp) -> None:
 
 
 def _storage(tensor: Any) -> Any:
-    """Return the storage that keeps what is noted of a tensor; None for a tensor of which none does."""
-    return own_storage(tensor) if are_kept() else None
+    """Return the storage that can carry a tensor's stamp; None where only the tensor itself can be remembered."""
+    return own_storage(tensor) if storages_keep_attributes() else None
 
 
 def put_kept(tensor: Any, tick: int) -> None:
@@ -100,15 +100,15 @@ def _put_odd(tensor: Any, stamp: Stamp) -> None:
     table[key] = (weakref.ref(tensor, lambda _: table.pop(key, None)), stamp)
 
 
-def shorten(past: Past | None, left: int = LONGEST_PAST) -> Past | None:
+def shorten(past: Past | None, most: int = LONGEST_PAST) -> Past | None:
     """Cut a past to LONGEST_PAST: a tensor that is moved to and fro for ever must not grow."""
-    if past is None or left == 0:
+    if past is None or most == 0:
         return None
-    return *past[:3], shorten(past[3], left - 1)
+    return *past[:3], shorten(past[3], most - 1)
 
 
 @functools.cache
-def are_kept() -> bool:
+def storages_keep_attributes() -> bool:
     """Return whether this torch hands out the same storage object again, with its attributes, after Python dropped it.
 
     Where it does not, each tensor has a stamp of its own, and views do not lead to their base.

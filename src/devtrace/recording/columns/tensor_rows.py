@@ -46,7 +46,7 @@ class Rows:
         # Stored flat, the fields are ROW_FIELDS.
         self.extra_rows: list[int] = []
         self.packed: list[Array] = []
-        self.gone: list[tuple[int, int]] = []  # ranges of rows whose ops were folded away
+        self.folded: list[tuple[int, int]] = []  # ranges of rows whose ops were folded away
         self.layouts: list[tuple[Any, Any, Any]] = []
         self.by_shape: dict[Any, Layout] = {}
         self._by_all: dict[tuple[Any, Any, Any], Layout] = {}
@@ -60,9 +60,9 @@ class Rows:
         except _NO_STORAGE:
             return self.row_for_output(tensor, op, site), -1
         stamp = storage._devtrace_stamp
-        mine = stamp[0] == self.epoch
+        has_rows = stamp[0] == self.epoch
         key = shape
-        if mine:
+        if has_rows:
             row = stamp[1].get(shape)
             if row is None and tensor.nbytes != storage.nbytes():
                 key = (shape, tensor.storage_offset(), tensor.stride())
@@ -73,7 +73,7 @@ class Rows:
         if layout is None or layout[0] is not tensor.dtype or layout[1] != tensor.device:
             layout = self.layout(tensor)
         row = next(self.next)
-        if mine:
+        if has_rows:
             stamp[1][key] = row
         else:
             storage._devtrace_stamp = (self.epoch, {shape: row}, site, None)
@@ -82,15 +82,15 @@ class Rows:
     def row_for_input(self, tensor: Any) -> int:
         epoch, views, birth, past = stamps.get(tensor)
         if epoch == self.epoch:
-            return self._view(tensor, views, birth, -1)
+            return self._row_of_view(tensor, views, birth, -1)
         with self.lock:
             epoch, views, birth, past = stamps.get(tensor)  # another thread may have been here
             views = self._remaining(views) if epoch in self.epochs else {}
             if not views:
                 layout = self.layout(tensor)[2]
-                views = {key_of(tensor): self.add(layout, -1, self._past(past, layout), birth)}
+                views = {key_of(tensor): self.add(layout, -1, self._add_past(past, layout), birth)}
             stamps.put(tensor, (self.epoch, views, birth, past))
-        return self._view(tensor, views, birth, -1)
+        return self._row_of_view(tensor, views, birth, -1)
 
     def forget_input(self, tensor: Any) -> None:
         """Take back the row of an input that the op is only creating, unless its birth was known."""
@@ -105,16 +105,16 @@ class Rows:
         """Return the row of one of several outputs, or of a copy, which has a `source` and a `past`."""
         epoch, views, _, _ = stamps.get(tensor)
         if epoch == self.epoch:
-            return self._view(tensor, views, -1, op)
+            return self._row_of_view(tensor, views, -1, op)
         with self.lock:
             epoch, views, _, _ = stamps.get(tensor)
             if epoch == self.epoch:
-                return self._view(tensor, views, -1, op)
+                return self._row_of_view(tensor, views, -1, op)
             row = self.add(self.layout(tensor)[2], op, source, -1)
             stamps.put(tensor, (self.epoch, {_shape(tensor): row}, site, past))
             return row
 
-    def _view(self, tensor: Any, views: dict[Any, int], site: int, producer: int) -> int:
+    def _row_of_view(self, tensor: Any, views: dict[Any, int], site: int, producer: int) -> int:
         """Return the row of a tensor whose storage has rows already."""
         row = views.get(_shape(tensor))
         if row is None:
@@ -126,20 +126,20 @@ class Rows:
                     row = views[key] = self.add(self.layout(tensor)[2], producer, source, site)
         return row
 
-    def _past(self, past: Past | None, layout: int) -> int:
+    def _add_past(self, past: Past | None, layout: int) -> int:
         """Add rows for the tensors that one was copied from before this recording; return the nearest."""
         if past is None:
             return -1
         site, device, dtype, earlier = past
-        before = self.layout_of(self.layouts[layout][0], dtype, device)[2]
-        return self.add(before, -1, self._past(earlier, before), site)
+        earlier_layout = self.layout_of(self.layouts[layout][0], dtype, device)[2]
+        return self.add(earlier_layout, -1, self._add_past(earlier, earlier_layout), site)
 
     def add(self, layout: int, producer: int, source: int, site: int) -> int:
         with self.lock:
             row = next(self.next)
             self.extra_rows += (row, layout, producer, source, site)
             if len(self.extra_rows) >= len(ROW_FIELDS) * 4096:
-                self.packed.append(_table(self.extra_rows))
+                self.packed.append(_table_of(self.extra_rows))
                 self.extra_rows = []
         return row
 
@@ -154,7 +154,7 @@ class Rows:
                 packed.append(table[max(first - start, 0) :])
                 start += len(table)
             extra = self.extra_rows[max(first - start, 0) * len(ROW_FIELDS) :]
-        return np.concatenate([*packed, _table(extra)])
+        return np.concatenate([*packed, _table_of(extra)])
 
     def fold(self, extra: Array, first: int, last: int) -> None:
         """Replace the extra rows, and forget the rows from `first` to `last`, which stamps still name."""
@@ -162,17 +162,17 @@ class Rows:
             self.packed, self.extra_rows = [extra], []
             # Folding goes on where it ended. A few rows of kept ops in between may be forgotten: the next op that uses
             # such a tensor gives it a new row.
-            if self.gone and 0 <= first - self.gone[-1][1] < 4096:
-                first = self.gone.pop()[0]
-            self.gone.append((first, last))
+            if self.folded and 0 <= first - self.folded[-1][1] < 4096:
+                first = self.folded.pop()[0]
+            self.folded.append((first, last))
             self.epoch = stamps.new_epoch()
             self.epochs.add(self.epoch)
 
     def _remaining(self, views: dict[Any, int]) -> dict[Any, int]:
         """Return those of a stamp's rows that were not folded away."""
-        if not self.gone:
+        if not self.folded:
             return views
-        return {key: row for key, row in views.items() if not any(first <= row < last for first, last in self.gone)}
+        return {key: row for key, row in views.items() if not any(first <= row < last for first, last in self.folded)}
 
     def layout(self, tensor: Any) -> Layout:
         return self.layout_of(_shape(tensor), dtype_of(tensor), device_of(tensor))
@@ -195,16 +195,16 @@ class Rows:
         return set(views.values()) if epoch == self.epoch else set()
 
     def settle(self, rows: set[int], device: Any) -> None:
-        """Put those of some rows that are among the last extra ones on a device: `torch.cuda.FloatTensor(2, 3)[0]`."""
-        row, layout, width = ROW_FIELDS.index("row"), ROW_FIELDS.index("layout"), len(ROW_FIELDS)
+        """Put rows on a device, as far as they are among the last extra rows: `torch.cuda.FloatTensor(2, 3)[0]`."""
+        row_at, layout_at, width = ROW_FIELDS.index("row"), ROW_FIELDS.index("layout"), len(ROW_FIELDS)
         with self.lock:
             end = len(self.extra_rows)
             for at in range(max(end - SETTLING * width, 0), end, width):
-                if self.extra_rows[at + row] in rows:
-                    self.extra_rows[at + layout] = self.on_device(self.extra_rows[at + layout], device)
+                if self.extra_rows[at + row_at] in rows:
+                    self.extra_rows[at + layout_at] = self.on_device(self.extra_rows[at + layout_at], device)
 
     def on_device(self, layout: int, device: Any, dtype: Any = None) -> int:
-        """Return a layout's like on another device, or of another dtype."""
+        """Return the id of a layout that differs from `layout` in its device or dtype alone."""
         shape, former_dtype, former_device = self.layouts[layout]
         return self.layout_of(shape, dtype or former_dtype, device or former_device)[2]
 
@@ -214,10 +214,10 @@ class Rows:
             return None
         try:
             epoch, views, _, _ = stamps.get(tensor)
-            views = (self._remaining(views) if self.gone else views) if epoch in self.epochs else {}
+            views = (self._remaining(views) if self.folded else views) if epoch in self.epochs else {}
             if not views or (row := views.get(shape := _shape(tensor))) is not None:
                 return row if views else None
-            key = key_of(tensor)  # as `_view` asks: hann_window returns a part of a storage
+            key = key_of(tensor)  # as `_row_of_view` asks: hann_window returns a part of a storage
             return next(iter(views.values())) if key == shape else views.get(key)
         except Exception:  # noqa: BLE001 (a subclass that does not answer)
             return None
@@ -241,7 +241,7 @@ def _shape(tensor: Any) -> Any:
         return (length_of(tensor, 0), *(-1,) * (dim_of(tensor) - 1))
 
 
-def _table(extra_rows: list[int]) -> Array:
+def _table_of(extra_rows: list[int]) -> Array:
     return np.array(extra_rows, dtype=np.int64).reshape(-1, len(ROW_FIELDS))
 
 

@@ -68,8 +68,8 @@ class ThreadState:
     """One thread so far: its ops, its open module calls and its current phase."""
 
     __slots__ = (
-        "base", "call", "called", "chunks", "ended", "fixed", "flat", "heads", "ident", "index", "lifted", "mode",
-        "name", "number", "op", "opened", "outers", "packed", "parent", "pass_of_base", "phase", "regions", "steps",
+        "base", "call", "called", "callers", "chunks", "ended", "fixed", "flat", "heads", "ident", "index", "lifted",
+        "mode", "name", "op", "opened", "packed", "parent", "pass_of_base", "phase", "regions", "sequence", "steps",
         "task", "task_site",
     )  # fmt: skip
 
@@ -89,19 +89,19 @@ class ThreadState:
         self.opened: list[tuple[int, int, int, int, bool]] = []  # calls without their end
         self.ended = array("q")  # calls, flat
         self.called = 0
-        self.outers: list[int] = []  # for each open call the site of whoever called, UNKNOWN until asked for
+        self.callers: list[int] = []  # for each open call the site of whoever called, UNKNOWN until asked for
         self.fixed = -1  # the site of all ops for now: inside an optimizer's own code
         self.phase = 0
         self.regions = 0  # of torch's profiler that are open
         self.steps: list[tuple[int, int, int]] = []  # optimizers': regions open in each; phase and `fixed` before it
-        self.number = sequence_number()  # autograd's counter in this thread after the last op
+        self.sequence = sequence_number()  # autograd's counter in this thread after the last op
         self.task = -1
         self.task_site = -1
         self.lifted: Lifted | None = None  # what torch made of Python's data last
         self.mode: Any = None  # the dispatch mode that records into this
 
-    def where(self, frame: Any) -> int:
-        """Return the site of an op in a thread without a `fixed` site."""
+    def site_of_op(self, frame: Any) -> int:
+        """Return the site of an op that a frame runs, in a thread without a `fixed` site."""
         try:
             while not (kind := files[frame.f_code.co_filename]):
                 frame = frame.f_back
@@ -117,43 +117,43 @@ class ThreadState:
 
     def find(self, frame: FrameType | None) -> int:
         """Return the site of a frame or of the nearest one around it."""
-        return sites.find(frame, self.outer, self.base)
+        return sites.find(frame, self.call_site, self.base)
 
-    def backward(self, node: Any, head: int, nodes: dict[type, int]) -> tuple[int, int, int]:
-        """Return head, site and number of an op of the backward pass; `nodes` has the bits of each class of nodes.
+    def backward_op(self, node: Any, head: int, nodes: dict[type, int]) -> tuple[int, int, int]:
+        """Return head, site and sequence of an op of the backward pass; `nodes` has each node class's bits.
 
         Its site is where backward was called, until its forward op is found. Python code that runs in the pass (a hook,
         a Function's `backward`, the forward pass that checkpoint repeats) has lines of its own.
         """
-        kind = nodes.get(type(node))
-        if kind is None:
-            kind = nodes[type(node)] = BACKWARD | min(len(nodes), NODES - 1) << NODE_SHIFT
-        head |= kind
+        bits = nodes.get(type(node))
+        if bits is None:
+            bits = nodes[type(node)] = BACKWARD | min(len(nodes), NODES - 1) << NODE_SHIFT
+        head |= bits
         caller = below_the_mode(sys._getframe(1).f_back)
         if caller is not None and caller.f_code is not ENGINE:
-            return head, self.where(caller), -1
+            return head, self.site_of_op(caller), -1
         task = current_task()
         if task != self.task:
             self.task = task
             self.task_site = self.find(caller)
-        number = node._sequence_nr()
-        return head, self.task_site, number if number < NO_NUMBER else -1
+        sequence = node._sequence_nr()
+        return head, self.task_site, sequence if sequence < NO_NUMBER else -1
 
-    def waits_at(self, frame: FrameType | None) -> int | None:
-        """Return the site that called backward if this thread, which has come to `frame`, is in it."""
+    def site_of_backward(self, frame: FrameType | None) -> int | None:
+        """Return the site that called backward, if `frame`, this thread's innermost, is in that call; else None."""
         engine = next((each for each in outward(frame) if each.f_code is ENGINE), None)
         return None if engine is None else self.find(engine)
 
-    def outer(self, frame: FrameType) -> int:
-        """Return the site of the innermost open call, whose wrapper is `frame`: its line does not change meanwhile."""
-        return self._outer(frame, len(self.outers) - 1)
+    def call_site(self, frame: FrameType) -> int:
+        """Return the site that called the innermost open module; `frame` is the wrapper of that call."""
+        return self._caller(frame, len(self.callers) - 1)
 
-    def _outer(self, frame: FrameType, depth: int) -> int:
+    def _caller(self, frame: FrameType, depth: int) -> int:
         if depth < 0:
             return self.base
-        site = self.outers[depth]
+        site = self.callers[depth]
         if site == UNKNOWN:
-            site = self.outers[depth] = sites.find(frame.f_back, lambda inner: self._outer(inner, depth - 1), self.base)
+            site = self.callers[depth] = sites.find(frame.f_back, lambda back: self._caller(back, depth - 1), self.base)
         return site
 
     @property
@@ -163,28 +163,28 @@ class ThreadState:
 
     def open(self, module_row: int, caller: FrameType | None, *, training: bool, plain: bool) -> tuple[int, int, int]:
         """Begin a module's call; return what `close` needs. All ops of a plain one are at the line that called it."""
-        before = self.call, self.fixed, self.phase
+        outer_state = self.call, self.fixed, self.phase
         if not plain:
             self.fixed = -1
         elif self.fixed < 0:
-            self.fixed = self.where(caller)
+            self.fixed = self.site_of_op(caller)
         self.call = self.called
         self.called += 1
-        self.opened.append((self.call, module_row, before[0], self.op & NUMBERS, training))
-        self.outers.append(self.fixed if self.fixed >= 0 else UNKNOWN)
-        if not len(self.outers) % NESTED:
+        self.opened.append((self.call, module_row, outer_state[0], self.op & NUMBERS, training))
+        self.callers.append(self.fixed if self.fixed >= 0 else UNKNOWN)
+        if not len(self.callers) % NESTED:
             sys.setrecursionlimit(sys.getrecursionlimit() + NESTED)
         self.phase = 0
-        return before
+        return outer_state
 
-    def close(self, before: tuple[int, int, int]) -> None:
+    def close(self, outer_state: tuple[int, int, int]) -> None:
         id, module, parent, begin, training = self.opened.pop()
         self.ended.fromlist([id, module, parent, begin, self.op & NUMBERS, training])
-        self.call, self.fixed, self.phase = before
-        if not len(self.outers) % NESTED:
+        self.call, self.fixed, self.phase = outer_state
+        if not len(self.callers) % NESTED:
             with suppress(RecursionError):
                 sys.setrecursionlimit(sys.getrecursionlimit() - NESTED)
-        self.outers.pop()
+        self.callers.pop()
 
     def region(self, change: int) -> None:
         """Count torch's profiler regions; one that ends also ends an optimizer's step that was cut short in it."""
@@ -211,7 +211,7 @@ class ThreadState:
             yield ModuleCall(*self.ended[at : at + CALL])
 
     def reopen(self, module_row: int, parent: int) -> int:
-        """Extend the last call of a module in `parent`, which has ended, to the op that comes next."""
+        """Extend the call of a module that has just ended by the next op; return its id, else `parent`."""
         for at in reversed(range(0, len(self.ended), CALL)):
             call = ModuleCall(*self.ended[at : at + CALL])
             if (call.module, call.parent, call.end) == (module_row, parent, self.op & NUMBERS):
@@ -219,16 +219,16 @@ class ThreadState:
                 return call.id
         return parent
 
-    def lift(self, frame: FrameType | None) -> None:
+    def expect_lift(self, frame: FrameType | None) -> None:
         """Note that the next op makes a tensor of Python's data, in the instruction that a frame runs."""
         if frame is not None:
-            before, at = self.lifted, (frame.f_code, frame.f_lasti)
-            goes_on = before is not None and before[:2] == at and before.end == self.op
-            begin = before.begin if before is not None and goes_on else self.op
-            self.lifted = Lifted(*at, begin, self.op + 1)
+            last, instruction = self.lifted, (frame.f_code, frame.f_lasti)
+            continues = last is not None and last[:2] == instruction and last.end == self.op
+            begin = last.begin if last is not None and continues else self.op
+            self.lifted = Lifted(*instruction, begin, self.op + 1)
 
     def lifted_in(self, frame: FrameType | None) -> range:
-        """Return the ops just before the next that made tensors of Python's data in the same instruction."""
+        """Return the latest ops that made tensors of Python's data, if the instruction that a frame runs made them."""
         lifted = self.lifted
         if lifted is None or frame is None or lifted[:2] != (frame.f_code, frame.f_lasti) or lifted.end != self.op:
             return range(0)
@@ -241,5 +241,5 @@ class ThreadState:
             packed = self.packed + len(chunk)
             self.chunks, self.packed, self.heads, self.flat = [*self.chunks, chunk], packed, [], []
 
-    def kept(self) -> int:
+    def kept_count(self) -> int:
         return sum(map(len, self.chunks))

@@ -35,7 +35,7 @@ _C_FUNCTIONS = (BuiltinFunctionType, MethodDescriptorType)
 _RAISED_BY_TORCH = (RuntimeError, TypeError, ValueError, IndexError, AssertionError, NotImplementedError)
 
 
-class Failing(NamedTuple):
+class FailingCall(NamedTuple):
     """A call that raised, and the tensors that it was given."""
 
     name: str
@@ -47,7 +47,7 @@ def origin_of(error: BaseException, recorder: RecordedOps) -> BaseException:
     chain = list(chain_of(error))
     messages = {failed.message for failed in recorder.failures if failed.message}
     recorded = next((each for each in chain if text_of(each) in messages), None)
-    return recorded or next((each for each in chain if failing(each) is not None), error)
+    return recorded or next((each for each in chain if failing_call(each) is not None), error)
 
 
 def was_recorded(error: BaseException, recorder: RecordedOps) -> bool:
@@ -59,30 +59,30 @@ def was_recorded(error: BaseException, recorder: RecordedOps) -> bool:
     return any(type(each).__name__ in silent and not text_of(each) for each in chain_of(error))
 
 
-def joined(raised: Iterable[list[TracebackType]]) -> list[TracebackType]:
-    """Join the tracebacks of chained exceptions into one."""
+def joined(tracebacks: Iterable[list[TracebackType]]) -> list[TracebackType]:
+    """Join tracebacks, outermost exception first: each goes on where the one before it has the same frame."""
     entries: list[TracebackType] = []
-    for inner in raised:
-        handled = {id(entry.tb_frame) for entry in inner}
-        above = next((at for at, entry in enumerate(entries) if id(entry.tb_frame) in handled), len(entries))
-        entries = [*entries[:above], *inner]
+    for traceback in tracebacks:
+        frame_ids = {id(entry.tb_frame) for entry in traceback}
+        cut = next((index for index, entry in enumerate(entries) if id(entry.tb_frame) in frame_ids), len(entries))
+        entries = [*entries[:cut], *traceback]
     return entries
 
 
-def failing(error: BaseException) -> Failing | None:
+def failing_call(error: BaseException) -> FailingCall | None:
     """Return the torch call that raised, by the innermost frame that names it; None if the error is not torch's."""
     if not isinstance(error, _RAISED_BY_TORCH):
         return None
     entries = entries_of(error)
-    inside = bool(entries) and is_torch_or_ours(entries[-1].tb_frame.f_code.co_filename)
+    torch_raised = bool(entries) and is_torch_or_ours(entries[-1].tb_frame.f_code.co_filename)
     array = asked_for_an_array(error)
     for entry in reversed(entries):
-        theirs = sites.files[entry.tb_frame.f_code.co_filename] in (USER, LIBRARY)
-        if array is not None and not (theirs and knows_torch(entry.tb_frame)):
+        is_program = sites.files[entry.tb_frame.f_code.co_filename] in (USER, LIBRARY)
+        if array is not None and not (is_program and knows_torch(entry.tb_frame)):
             continue
-        found = _called(entry, anything=inside and theirs)
-        if theirs or (found is not None and found.tensors):  # not torch's own `torch._C._cuda_init()`
-            return found._replace(tensors=[array]) if found is not None and array is not None else found
+        call = _call_of(entry, any_call=torch_raised and is_program)
+        if is_program or (call is not None and call.tensors):  # not torch's own `torch._C._cuda_init()`
+            return call._replace(tensors=[array]) if call is not None and array is not None else call
     return None
 
 
@@ -110,8 +110,8 @@ def _module_name(value: object) -> str:
     return str(value.__module__) if type(value) in (type, FunctionType) else ""
 
 
-def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
-    """Return the failing call of a frame. `anything`: torch's own Python raised below, so any call counts."""
+def _call_of(entry: TracebackType, *, any_call: bool) -> FailingCall | None:
+    """Return the failing call of a frame. `any_call`: torch's own Python raised below, so any call counts."""
     frame = entry.tb_frame
     source, node = parsing.node_of(frame.f_code, entry.tb_lasti)
     if is_given(node):
@@ -119,99 +119,99 @@ def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
     if node is parsing.NO_CODE or isinstance(node, ast.Raise | ast.Assert):
         return None
     try:
-        own, below = Scope.of(frame), entry.tb_next.tb_frame if entry.tb_next is not None else None
-        lost = lost_variables(frame, (source, node), below, lambda each: device_of(each) if is_tensor(each) else None)
-        scope = Scope({**own.locals, **lost}, own.globals) if lost else own
-        name = _name(node, scope, anything=anything)
-        return Failing(name, _given_to_module(below) or _tensors(node, source, scope)) if name else None
+        plain_scope, inner = Scope.of(frame), entry.tb_next.tb_frame if entry.tb_next is not None else None
+        lost = lost_variables(frame, (source, node), inner, lambda each: device_of(each) if is_tensor(each) else None)
+        scope = Scope({**plain_scope.locals, **lost}, plain_scope.globals) if lost else plain_scope
+        name = _function_name(node, scope, any_call=any_call)
+        return FailingCall(name, _tensors_given(inner) or _tensors_read(node, source, scope)) if name else None
     finally:
         forget_locals(frame)
 
 
-def _name(node: ast.AST, scope: Scope, *, anything: bool) -> str:
+def _function_name(node: ast.AST, scope: Scope, *, any_call: bool) -> str:
     """Name the torch function of a piece of code: `Tensor.numpy`, `LSTM`; empty if there is none."""
     match node:  # `with torch.cuda.device(7):` is refused as it is entered
         case ast.Call(func=function):
-            return _callee(function, scope, anything=anything)
-        case ast.Assign(targets=[inner]) | ast.With(items=[ast.withitem(context_expr=inner), *_]):
-            return _name(inner, scope, anything=anything)
+            return _callee_name(function, scope, any_call=any_call)
+        case ast.Assign(targets=[expression]) | ast.With(items=[ast.withitem(context_expr=expression), *_]):
+            return _function_name(expression, scope, any_call=any_call)
         case ast.BinOp() | ast.Compare() | ast.UnaryOp() | ast.AugAssign():
-            return _method(type(getattr(node, "op", node)).__name__.lower(), operands(node), scope, anything=anything)
+            return _method(type(getattr(node, "op", node)).__name__.lower(), operands(node), scope, any_call=any_call)
         case ast.Subscript(value=owner):
-            return _method("__getitem__" if is_read(node) else "__setitem__", [owner], scope, anything=anything)
-    return _of_a_tensor(node, scope)
+            return _method("__getitem__" if is_read(node) else "__setitem__", [owner], scope, any_call=any_call)
+    return _tensor_attribute(node, scope)
 
 
-def _of_a_tensor(node: ast.AST, scope: Scope) -> str:
-    """Name what code looks up on a tensor: `Tensor.numpy`; empty for any other code."""
+def _tensor_attribute(node: ast.AST, scope: Scope) -> str:
+    """Return `Tensor.numpy` for `x.numpy` of a tensor `x`; empty for any other code."""
     match node:
         case ast.Attribute(value=owner, attr=name) if is_tensor(safe_values.evaluate(owner, scope)):
             return f"Tensor.{name}"
     return ""
 
 
-def _method(name: str, of: Iterable[ast.expr], scope: Scope, *, anything: bool) -> str:
-    """Name an operator or a subscript: a tensor's, or anything's where torch raised below, as for `array[tensor]`."""
-    of_tensor = any(is_tensor(safe_values.evaluate(each, scope)) for each in of)
-    return f"Tensor.{name}" if of_tensor else name if anything else ""
+def _method(name: str, parts: Iterable[ast.expr], scope: Scope, *, any_call: bool) -> str:
+    """Return `Tensor.add` for `x + 1` of a tensor; with `any_call` `add` for all else (`array[x]`), else empty."""
+    is_of_tensor = any(is_tensor(safe_values.evaluate(each, scope)) for each in parts)
+    return f"Tensor.{name}" if is_of_tensor else name if any_call else ""
 
 
-def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:
-    if named := _of_a_tensor(function, scope):
-        return named
-    found = safe_values.evaluate(function, scope)
-    value = _unwrapped(found)
-    anything = anything or (value is not found and type(found) is FunctionType)  # ours raised, and left no frame
-    if issubclass(type(value), torch.nn.Module):
-        return type(value).__name__ if anything else ""
-    if type(value) in _C_FUNCTIONS or isinstance(value, FunctionType):
-        if anything or type(value) in _C_FUNCTIONS:
-            return str(value.__name__) if anything else torch_name(value)
-    elif anything and value is not MISSING:  # `np.sin`
-        return getattr(function, "attr", variable(function))
+def _callee_name(expression: ast.expr, scope: Scope, *, any_call: bool) -> str:
+    if attribute_name := _tensor_attribute(expression, scope):
+        return attribute_name
+    callee = safe_values.evaluate(expression, scope)
+    original = _unwrap(callee)
+    any_call = any_call or (original is not callee and type(callee) is FunctionType)  # ours raised, and left no frame
+    if issubclass(type(original), torch.nn.Module):
+        return type(original).__name__ if any_call else ""
+    if type(original) in _C_FUNCTIONS or isinstance(original, FunctionType):
+        if any_call or type(original) in _C_FUNCTIONS:
+            return str(original.__name__) if any_call else torch_name(original)
+    elif any_call and original is not MISSING:  # `np.sin`
+        return getattr(expression, "attr", variable(expression))
     # `torch._VF.lstm` is found by a __getattr__ and a method by binding, which nobody runs here: the text must do.
-    match function:
-        case ast.Attribute(value=owner, attr=name) if value is MISSING:
-            is_known = anything or ast.unparse(owner) in ("_VF", "torch._C._nn")
+    match expression:
+        case ast.Attribute(value=owner, attr=name) if original is MISSING:
+            is_known = any_call or ast.unparse(owner) in ("_VF", "torch._C._nn")
             return name if is_known else _method_of_a_result(name)
     return ""
 
 
 def _method_of_a_result(name: str) -> str:
-    """Name a method of an inner call's result, `f(x).numpy()`: C raised in this line, without a frame."""
+    """Return `Tensor.numpy` for `f(x).numpy()`: C raised in this line, without a frame. Empty if no tensor has it."""
     return f"Tensor.{name}" if type(getattr(torch.Tensor, name, None)) in (MethodDescriptorType, FunctionType) else ""
 
 
-def _unwrapped(value: Any) -> Any:
-    """Return torch's own function, where one of a simulated device or a `functools.partial` wraps it."""
+def _unwrap(value: Any) -> Any:
+    """Return the function that one of ours, or a `functools.partial`, wraps; else the value itself."""
     value = value.func if type(value) is partial else value
     ours = isinstance(value, FunctionType) and is_torch_or_ours(value.__code__.co_filename)
     return value.__dict__.get("__wrapped__", value) if ours else value
 
 
-def _given_to_module(frame: FrameType | None) -> list[torch.Tensor]:
+def _tensors_given(frame: FrameType | None) -> list[torch.Tensor]:
     """Return the tensors of a module's call, as its frame has them: also the inner result of `rnn(embed(ids))`."""
     if frame is None or frame.f_code is not getattr(module_calls.original, "__code__", None):
         return []
-    return _distinct([*frame.f_locals["args"], *frame.f_locals["kwargs"].values()])
+    return _tensors_in([*frame.f_locals["args"], *frame.f_locals["kwargs"].values()])
 
 
-def _tensors(node: ast.AST, source: Source, scope: Scope) -> list[torch.Tensor]:
+def _tensors_read(node: ast.AST, source: Source, scope: Scope) -> list[torch.Tensor]:
     """Return the tensors that the expression reads, in its order, those in lists and `**options` among them."""
-    return _distinct(value for _, _, value in safe_values.values(node, source, scope))
+    return _tensors_in(value for _, _, value in safe_values.values(node, source, scope))
 
 
-def _distinct(values: Iterable[Any]) -> list[torch.Tensor]:
-    found: dict[int, torch.Tensor] = {}
+def _tensors_in(values: Iterable[Any]) -> list[torch.Tensor]:
+    tensors: dict[int, torch.Tensor] = {}
     for value in values:
-        inner = value if type(value) in (list, tuple) else [*value.values()] if type(value) is dict else [value]
-        found.update((id(each), each) for each in inner if is_tensor(each))
-    return list(found.values())
+        parts = value if type(value) in (list, tuple) else [*value.values()] if type(value) is dict else [value]
+        tensors.update((id(each), each) for each in parts if is_tensor(each))
+    return list(tensors.values())
 
 
 @contextmanager
-def calls_again(error: BaseException, state: ThreadState, modules: Modules, *, are_recorded: bool) -> Iterator[None]:
-    """Extend the module calls that the error ended by one op, its own; open them if none of them was recorded."""
+def in_calls_of(error: BaseException, state: ThreadState, modules: Modules, *, are_recorded: bool) -> Iterator[None]:
+    """Let an op that is noted in this block be in the module calls that the error ended, recorded or not."""
     with ExitStack() as stack:
         parent = -1
         for module in _called_modules(error):
@@ -219,8 +219,8 @@ def calls_again(error: BaseException, state: ThreadState, modules: Modules, *, a
             if are_recorded:
                 parent = state.reopen(row, parent)
             elif row >= 0:
-                before = state.open(row, None, training=is_training(module), plain=False)
-                stack.callback(state.close, before)
+                outer_state = state.open(row, None, training=is_training(module), plain=False)
+                stack.callback(state.close, outer_state)
         yield
 
 

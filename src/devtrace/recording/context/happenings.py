@@ -16,33 +16,33 @@ recorders: Final[list[Recorder]] = []
 """Running ones; the last is the innermost."""
 
 
-def follow(watch: Faults, note: Callable[[Any, Any, FrameType], None], own: Call, *args: Any, **kwargs: Any) -> Any:
+def follow(watch: Faults, note: Callable[[Any, Any, FrameType], None], method: Call, *args: Any, **kwargs: Any) -> Any:
     """Run a method that `Patches.wrap` replaced; then `note` gets its object, its result and the frame around it."""
-    made = own(*args, **kwargs)
+    result = method(*args, **kwargs)
     if not is_compiling():
         with watch:
-            note(args[0], made, sys._getframe(2))
-    return made
+            note(args[0], result, sys._getframe(2))
+    return result
 
 
 def next_op() -> int:
-    """Return the number of the next op of the running recording, in this thread; -1 where none runs."""
+    """Return the number of this thread's next op, -1 if it is not recorded. A recording that pauses goes on."""
     if not recorders:
         return -1
-    changing()
+    resume()
     state = recorders[-1].states.get(threading.get_ident())
     return -1 if state is None else state.op
 
 
 def op_of_attaching(site: int) -> int:
-    """Return the number of the next op, of those that are recorded where such a module is attached time and again."""
+    """Return `next_op()`; but a recording that pauses stays so where a site attaches modules time and again."""
     sampler = recorders[-1].sampler_here() if recorders else None
     if sampler is not None and sampler.attach(site):
         return recorders[-1].threads[0].op
     return next_op()
 
 
-def changing() -> bool:
-    """Let a recording that had stopped for a while go on; return whether it had."""
+def resume() -> bool:
+    """Let a recording that pauses go on; return whether it did pause."""
     sampler = recorders[-1].sampler_here()
     return sampler is not None and sampler.change()

@@ -25,11 +25,11 @@ from torch.compiler import is_compiling
 from torch.nn.modules import module as registry
 
 from devtrace.recording.columns import sites, stamps
-from devtrace.recording.columns.module_notes import packed
+from devtrace.recording.columns.module_notes import pack_happening
 from devtrace.recording.columns.process_history import history
 from devtrace.recording.columns.sites import files
 from devtrace.recording.context import module_moves, optimizers
-from devtrace.recording.context.happenings import changing, follow, next_op, op_of_attaching, recorders
+from devtrace.recording.context.happenings import follow, next_op, op_of_attaching, recorders, resume
 from devtrace.recording.context.module_tree import children
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.patches import Patches, SharedInstallation
@@ -43,9 +43,9 @@ Module = torch.nn.Module
 def _install(undo: ExitStack) -> None:
     stamps.install(undo)
     for handle in (
-        registry.register_module_parameter_registration_hook(_register),
-        registry.register_module_buffer_registration_hook(_register),
-        registry.register_module_module_registration_hook(_attach),
+        registry.register_module_parameter_registration_hook(_note_registration),
+        registry.register_module_buffer_registration_hook(_note_registration),
+        registry.register_module_module_registration_hook(_note_attachment),
         *optimizers.hook(),
     ):
         undo.callback(handle.remove)
@@ -58,10 +58,10 @@ def _install(undo: ExitStack) -> None:
         patches.wrap(kind, "__deepcopy__", partial(follow, BIRTHS, _note_copy))
 
 
-def _note_copy(original: Any, made: Any, caller: FrameType) -> None:
+def _note_copy(original: Any, copy: Any, caller: FrameType) -> None:
     with Quiet():
-        if is_tensor(made) and made is not original:
-            stamps.put_birth(made, stamps.birth(sites.find(caller)))
+        if is_tensor(copy) and copy is not original:
+            stamps.put_birth(copy, stamps.birth(sites.find(caller)))
 
 
 _hooks: Final = SharedInstallation(_install)
@@ -84,35 +84,35 @@ def end(recorder: Recorder) -> None:
 def ancestors(module: Module) -> Iterator[Module]:
     """Yield the modules that contain a module, as far as they were seen to be attached, nearest first."""
     seen = {id(module)}
-    found = history.modules.attached(module)
-    while found is not None:
-        parent = found.parent()
-        if parent is None or id(parent) in seen or dict(children(parent)).get(found.name) is not found.module():
+    link = history.modules.attached(module)
+    while link is not None:
+        parent = link.parent()
+        if parent is None or id(parent) in seen or dict(children(parent)).get(link.name) is not link.module():
             return
         seen.add(id(parent))
         yield parent
-        found = history.modules.attached(parent)
+        link = history.modules.attached(parent)
 
 
-def _register(module: Module, name: str, tensor: Any) -> None:
+def _note_registration(module: Module, name: str, tensor: Any) -> None:
     """A parameter or buffer is registered: if nothing is known of its storage, it was born here."""
     if tensor is None or is_compiling():
         return
     try:
-        had_stopped = bool(recorders) and changing()
+        has_resumed = bool(recorders) and resume()
         site, op = sites.find(sys._getframe(2)), next_op() if recorders else -1
-        history.modules.register(module, name, packed(site, next(history.ticks), op))
+        history.modules.register(module, name, pack_happening(site, next(history.ticks), op))
         stamp = history.births.get(site)
         if stamp is None:
             stamp = history.births[site] = stamps.birth(site)
-        if type(tensor) in PLAIN and not function_modes() and stamps.are_kept():
+        if type(tensor) in PLAIN and not function_modes() and stamps.storages_keep_attributes():
             storage = storage_of(tensor)
             if storage._devtrace_stamp is stamps.UNSTAMPED:
                 storage._devtrace_stamp = stamp
         else:
             with Quiet():
                 stamps.put_birth(tensor, stamp)
-        if had_stopped:
+        if has_resumed:
             _note_late(recorders[-1], tensor, sys._getframe(2))
     except Exception as fault:  # noqa: BLE001 (a `with` would cost as much as what is noted)
         BIRTHS.miss(fault)
@@ -121,23 +121,23 @@ def _register(module: Module, name: str, tensor: Any) -> None:
 def _note_late(recorder: Recorder, tensor: torch.Tensor, frame: Any) -> None:
     """Note that a tensor was registered at the end of a gap, in which it may have been made.
 
-    A layer of torch's makes it itself as it is built.
+    A layer of torch's makes its tensors itself, in `__init__`.
     """
     state, rows = recorder.states.get(threading.get_ident()), list[int]()
     if state is not None:
         with Quiet():
-            recorder.gather(tensor, rows)
+            recorder.append_rows(tensor, rows)
         while frame is not None and frame.f_code.co_filename == registry.__file__:
             frame = frame.f_back
-        own = frame is not None and frame.f_code.co_name == "__init__" and not files[frame.f_code.co_filename]
-        recorder.late.update((row, (state.op, own)) for row in rows)
+        torch_made_it = frame is not None and frame.f_code.co_name == "__init__" and not files[frame.f_code.co_filename]
+        recorder.late.update((row, (state.op, torch_made_it)) for row in rows)
 
 
-def _attach(parent: Module, name: str, module: Module | None) -> None:
+def _note_attachment(parent: Module, name: str, module: Module | None) -> None:
     if module is None or is_compiling():
         return
     try:
         site = sites.find(sys._getframe(2))
-        history.modules.attach(parent, name, module, packed(site, next(history.ticks), op_of_attaching(site)))
+        history.modules.attach(parent, name, module, pack_happening(site, next(history.ticks), op_of_attaching(site)))
     except Exception as fault:  # noqa: BLE001
         MODULES.miss(fault)

@@ -23,15 +23,15 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.wrap(torch.jit, "trace_module", trace)
 
 
-def _trace(recorder: Recorder, own: Call, *args: Any, **kwargs: Any) -> Any:
+def _trace(recorder: Recorder, original: Call, *args: Any, **kwargs: Any) -> Any:
     ident = threading.get_ident()
     state = recorder.states.get(ident)
     if state is None or state.mode is None:
-        return own(*args, **kwargs)
+        return original(*args, **kwargs)
     recorder.note("note.jit")
     del recorder.states[ident]  # what a call of a module reads of its tensors would be in the graph
     try:
         with without(state.mode):
-            return own(*args, **kwargs)
+            return original(*args, **kwargs)
     finally:
         recorder.states[ident] = state

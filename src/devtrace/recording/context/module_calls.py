@@ -29,10 +29,10 @@ def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
     ident = get_ident()
     if sampler is not None and ident == sampler.inside:
         return original(self, *args, **kwargs)
-    without = sampler if sampler is not None and ident == sampler.ident and sampler.leaves_out(self) else None
-    state = recording.recorder.states.get(ident) if without is None else None
-    before = None if state is None else recording.open(self, state)
-    if before is None and without is None:
+    left_out_by = sampler if sampler is not None and ident == sampler.ident and sampler.leaves_out(self) else None
+    state = recording.recorder.states.get(ident) if left_out_by is None else None
+    outer_state = None if state is None else recording.open(self, state)
+    if outer_state is None and left_out_by is None:
         return original(self, *args, **kwargs)
     try:
         return original(self, *args, **kwargs)
@@ -40,7 +40,7 @@ def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
         raise
     finally:
-        if without is not None:
-            without.end_call()
+        if left_out_by is not None:
+            left_out_by.end_call()
         elif state is not None:
-            state.close(before)
+            state.close(outer_state)

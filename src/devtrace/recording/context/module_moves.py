@@ -32,11 +32,11 @@ _moving: Final = threading.local()
 
 
 def install(patches: Patches) -> None:
-    patches.set(Module, "_apply", _watched(Module._apply))
+    patches.set(Module, "_apply", _watch(Module._apply))
 
 
-def _watched(original: Callable[..., Module]) -> Callable[..., Module]:
-    """`_apply` calls itself for the children: only the outermost call is a move."""
+def _watch(original: Callable[..., Module]) -> Callable[..., Module]:
+    """Return an `_apply` that notes moves. It calls itself for children: only the outermost call is a move."""
 
     @functools.wraps(original)
     def _apply(self: Module, fn: Callable[..., Any], recurse: bool = True) -> Module:
@@ -66,8 +66,8 @@ class _Move:
         self.handling = mark_of(sys.exception())
         self.changed = False
         self.parameters: set[int] = set()
-        self.others = False  # met a buffer or a gradient, not known which: `end` counts the registered tensors then
-        self.gone: set[torch.device] = set()
+        self.has_others = False  # a buffer or a gradient, not known which: `end` counts the registered tensors then
+        self.targets: set[torch.device] = set()
         self.target: Any = None  # which is asked where to, if there is nothing to move
         self.stamps: list[tuple[Stamp, Stamp]] = []
         self.classes_of_torch: set[int] = set()
@@ -89,61 +89,61 @@ class _Move:
 
     def around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the function that moves a tensor. A model has thousands, and most go as the one before of their line."""
-        take, known, device_of = self._take, self._after, self.device_of
+        note, moves_of_line, device_of = self._note_safely, self._after, self.device_of
         self.target = fn
 
         parameter, count = torch.nn.Parameter, self.parameters.add
 
-        def moved(tensor: Any) -> Any:
+        def move_tensor(tensor: Any) -> Any:
             if type(tensor) is parameter:
                 count(id(tensor))
             else:
-                self.others = True
-            made = fn(tensor)
-            if made is tensor:
-                return made
-            if type(made) is torch.Tensor and type(tensor) in PLAIN and not function_modes():
+                self.has_others = True
+            result = fn(tensor)
+            if result is tensor:
+                return result
+            if type(result) is torch.Tensor and type(tensor) in PLAIN and not function_modes():
                 try:
-                    storage = storage_of(made)
-                    source, dtype, stamp = known[id(storage_of(tensor)._devtrace_stamp)]
+                    storage = storage_of(result)
+                    source, dtype, stamp = moves_of_line[id(storage_of(tensor)._devtrace_stamp)]
                     is_alike = dtype_of(tensor) is dtype and device_of(tensor) == source
                     if is_alike and storage._devtrace_stamp is stamps.UNSTAMPED:
                         storage._devtrace_stamp = stamp
-                        return made
+                        return result
                 except Exception:  # noqa: BLE001, S110 (the first of its line, or one without a storage)
                     pass
-            take(tensor, made)
-            return made
+            note(tensor, result)
+            return result
 
-        def moved_by_others(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            self.others = True
-            made = fn(tensor, *args, **kwargs)
-            if made is not tensor:
-                take(tensor, made)
-            return made
+        def move_as_called(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            self.has_others = True
+            result = fn(tensor, *args, **kwargs)
+            if result is not tensor:
+                note(tensor, result)
+            return result
 
-        around = moved if _is_torchs_own(fn) else moved_by_others
+        wrapper = move_tensor if _is_of_module(fn) else move_as_called
         with suppress(AttributeError, TypeError):
-            functools.update_wrapper(around, fn)
-        return around
+            functools.update_wrapper(wrapper, fn)
+        return wrapper
 
-    def _take(self, tensor: Any, made: Any) -> None:
+    def _note_safely(self, tensor: Any, result: Any) -> None:
         self.changed = True
         with MOVES, Quiet():
-            self._note(tensor, made)
+            self._note_move(tensor, result)
 
-    def _note(self, tensor: Any, made: Any) -> None:
+    def _note_move(self, tensor: Any, result: Any) -> None:
         """Note where a tensor went. If no recording saw it go, it is born there from the old one."""
-        source, target = self.device_of(tensor), self.device_of(made)
+        source, target = self.device_of(tensor), self.device_of(result)
         if source != target:
-            self.gone.add(target)
+            self.targets.add(target)
         before = stamps.get(tensor)
         if before is stamps.UNSTAMPED:
             return
         past = before[2], source, dtype_of(tensor), before[3] and stamps.shorten(before[3], stamps.LONGEST_PAST - 1)
         birth = stamps.birth(self.at.site, past)
-        after = stamps.put_birth(made, birth)
-        if after is birth and stamps.are_kept():
+        after = stamps.put_birth(result, birth)
+        if after is birth and stamps.storages_keep_attributes():
             self._after[id(before)] = source, dtype_of(tensor), after
             self._kept.append(before)
         elif after is not before and before[0] >= 0 <= after[0]:  # both are rows of a recording
@@ -151,41 +151,41 @@ class _Move:
 
     def end(self, module: Module) -> None:
         with MOVES, Quiet():
-            device = self.gone.pop() if len(self.gone) == 1 else None
-            tensors = UNCOUNTED if self.parameters or self.others else 0
-            if not tensors:
+            device = self.targets.pop() if len(self.targets) == 1 else None
+            count = UNCOUNTED if self.parameters or self.has_others else 0
+            if not count:
                 device = _target(self.target)
             if self.changed:
-                tensors = count_registered(module) if self.others else len(self.parameters)
+                count = count_registered(module) if self.has_others else len(self.parameters)
             history.moves.append(
-                MovedModule(weakref.ref(module), device, tensors, tuple(self.stamps), self.at, self.handling)
+                MovedModule(weakref.ref(module), device, count, tuple(self.stamps), self.at, self.handling)
             )
 
 
-def _is_torchs_own(fn: Any) -> bool:
+def _is_of_module(fn: Any) -> bool:
     """Return whether a function is one of `nn.Module`'s, which takes a tensor and has one target for all."""
     code = getattr(fn, "__code__", None)
     return code is not None and code.co_filename == Module.to.__code__.co_filename
 
 
 def _target(fn: Any) -> torch.device | None:
-    """Return the target of a module's move that moved no tensor."""
-    if not _is_torchs_own(fn):
+    """Return the device of a move that met no tensor, read from the function that `_apply` got; else None."""
+    if not _is_of_module(fn):
         return None
     method = fn.__qualname__.split(".")[1]  # of Module.to.<locals>.convert
     if not is_move(method):
         return None
-    kept: dict[str, Any] = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
-    given = kept["device"].cell_contents if "device" in kept else None
-    if given is None and method == "to":
+    closure: dict[str, Any] = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+    argument = closure["device"].cell_contents if "device" in closure else None
+    if argument is None and method == "to":
         return None
-    device = torch.device(method, given) if type(given) is int else torch.device(given or method)
+    device = torch.device(method, argument) if type(argument) is int else torch.device(argument or method)
     is_whole = device.type == "cpu" or ":" in str(device)
-    return device if is_whole else torch.device(device.type, _current(device))
+    return device if is_whole else torch.device(device.type, _current_index(device))
 
 
-def _current(device: torch.device) -> int:
+def _current_index(device: torch.device) -> int:
     """Return the index of a type's device that is used where none is named, without starting the type's driver."""
-    of_type: Any = getattr(torch, device.type, None)
-    is_started = getattr(of_type, "is_initialized", bool)()
-    return int(of_type.current_device()) if is_started else 0
+    module: Any = getattr(torch, device.type, None)
+    is_started = getattr(module, "is_initialized", bool)()
+    return int(module.current_device()) if is_started else 0

@@ -56,24 +56,24 @@ def kept_tensors(module: Module) -> Iterator[torch.Tensor]:
             yield value
         elif type(value) in _CONTAINERS and value:
             inner = value.values() if type(value) is dict else value
-            yield from (each for each in tuple(islice(inner, MOST_KEPT)) if is_tensor(each))
+            yield from (item for item in tuple(islice(inner, MOST_KEPT)) if is_tensor(item))
 
 
 def count_registered(root: Module) -> int:
     """Count the tensors that `.to()` of a module moves, each once. A move of thousands of modules waits for this."""
-    found: set[int] = set()
+    tensor_ids: set[int] = set()
     seen, waiting = {id(root)}, [root]
     for module in waiting:  # grows
         own = _dictionary(module)
         parameters, buffers, inner = own.get("_parameters"), own.get("_buffers"), own.get("_modules")
         if type(parameters) is not dict or type(buffers) is not dict or type(inner) is not dict:  # TorchScript's
             parameters, buffers, inner = (dict(_table(module, name)) for name in _TABLES)
-        found.update(map(id, parameters.values()), map(id, buffers.values()))
+        tensor_ids.update(map(id, parameters.values()), map(id, buffers.values()))
         for child in inner.values():
             if child is not None and id(child) not in seen:
                 seen.add(id(child))
                 waiting.append(child)
-    return len(found - {id(None)})
+    return len(tensor_ids - {id(None)})
 
 
 def _table(module: Module, name: str) -> list[tuple[str, Any]]:

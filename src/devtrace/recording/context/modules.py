@@ -52,7 +52,7 @@ class KnownModule:
     site: int = -1  # of a root: where it was first used, a line with the user's name for it
     method: bool = False  # ... and there a method of it was called, not the root itself
     passed: bool = False  # ... and there it was passed to torch, which called it: `checkpoint(block, x)`
-    attached: int = -1  # where, as `packed`: it may be gone when the recording ends
+    attached: int = -1  # where, as `pack_happening` writes it: it may be gone when the recording ends
     ran: bool = False
     plain: bool = False  # it ran, and its forward runs nobody's code but torch's, its children's and that of hooks
 
@@ -78,20 +78,20 @@ class Modules:
 
     def follow_tensors(self) -> Iterator[Any]:
         """Yield the handles of hooks that note replacements of a known module's parameters and buffers."""
-        yield registry.register_module_parameter_registration_hook(partial(self._got, "parameter"))
-        yield registry.register_module_buffer_registration_hook(partial(self._got, "buffer"))
+        yield registry.register_module_parameter_registration_hook(partial(self._note_replacement, "parameter"))
+        yield registry.register_module_buffer_registration_hook(partial(self._note_replacement, "buffer"))
 
-    def _got(self, role: str, module: Module, name: str, tensor: Any) -> None:
+    def _note_replacement(self, role: str, module: Module, name: str, tensor: Any) -> None:
         row = self.row_of(module)
         if row < 0 or tensor is None or is_compiling() or self.known[row].module() is not module:
             return  # a replica's are gone after its step
         with NAMES, Quiet():
             rows: list[int] = []
-            self.recorder.gather(tensor, rows)
+            self.recorder.append_rows(tensor, rows)
             self.latest[row, name] = role, rows
 
     def open(self, module: Module, state: ThreadState) -> tuple[int, int, int] | None:
-        """Begin a call, in the frame below this one; return None where that fails, which is a note."""
+        """Begin a module's call, whose wrapper calls this; return what ends it, None where this fails."""
         try:
             return self._open(module, state, sys._getframe(1).f_back)
         except Exception as fault:  # noqa: BLE001 (whatever it is, the user's module runs)
@@ -102,27 +102,27 @@ class Modules:
         row = self.row_of(module)
         if row < 0:
             with self.recorder.lock:
-                row = self._add(module, caller, state)
+                row = self._add_at_first_call(module, caller, state)
         known = self.known[row]
         if not known.ran:
-            known.ran, known.plain = True, _plain(module)
-            self._note(row)
+            known.ran, known.plain = True, _runs_torch_alone(module)
+            self._note_tensors(row)
         plain = known.plain and not (has_hooks(module) or any(_HOOKS))
         return state.open(row, caller, training=is_training(module), plain=plain)
 
-    def _note(self, row: int) -> None:
-        """Note the names of its tensors, for a replica its original's: a function's model dies before the end."""
+    def _note_tensors(self, row: int) -> None:
+        """Note the names of a module's tensors now: a model that is local to a function is gone at the end."""
         module = self.known[row].module()
         with Quiet():
             for role, name, tensor in own_tensors(module) if module is not None else ():
                 rows: list[int] = []
-                self.recorder.gather(tensor, rows)
-                self.noted.update((each, (row, role, name)) for each in rows)
+                self.recorder.append_rows(tensor, rows)
+                self.noted.update((tensor_row, (row, role, name)) for tensor_row in rows)
 
     def take(self, module: Module, site: int) -> None:
         """Add a module that no call has reached; at the site a method of it was called."""
         with self.recorder.lock:
-            self._take(module, site, method=True)
+            self._add_tree(module, site, method=True)
 
     def row_of(self, module: object) -> int:
         reference, row = self._rows.get(id(module), _NONE)
@@ -133,30 +133,30 @@ class Modules:
         row = self._by_reference.get(id(reference), -1)
         return row if row >= 0 and self.known[row].module is reference else -1
 
-    def _add(self, module: Module, caller: FrameType | None, state: ThreadState) -> int:
+    def _add_at_first_call(self, module: Module, caller: FrameType | None, state: ThreadState) -> int:
         """Add the tree of a module at its first call."""
         if instance_dict(module).get("_is_replica", False) is True and state.parent >= 0:
-            self._share(module, state.parent)
+            self._share_rows(module, state.parent)
         if self.row_of(module) < 0:
-            root, frame = _root(module, caller)
-            self._take(root, state.find(frame), method=root is not module, passed=_is_of_torch(frame))
+            root, frame = _find_root(module, caller)
+            self._add_tree(root, state.find(frame), method=root is not module, passed=_is_of_torch(frame))
         if self.row_of(module) < 0:  # it is no longer in its root
-            self._take(module, state.find(caller), method=False, passed=_is_of_torch(caller))
+            self._add_tree(module, state.find(caller), method=False, passed=_is_of_torch(caller))
         return self.row_of(module)
 
-    def _take(self, root: Module, site: int, *, method: bool, passed: bool = False) -> None:
+    def _add_tree(self, root: Module, site: int, *, method: bool, passed: bool = False) -> None:
         """Add rows for a root and all below it. Parts that were roots of their own, or that are new, join its tree."""
         rows: dict[str, int] = {}
         for path, module in subtree(root):
-            above = rows.get(path.rpartition(".")[0], -1) if path else -1
-            row = rows[path] = self._row(module)
+            parent = rows.get(path.rpartition(".")[0], -1) if path else -1
+            row = rows[path] = self._row_or_new(module)
             known = self.known[row]
-            known.path, known.parent, known.root = path, above, rows[""]
+            known.path, known.parent, known.root = path, parent, rows[""]
         known = self.known[rows[""]]
         if known.site < 0:
             known.site, known.method, known.passed = site, method, passed
 
-    def _row(self, module: Module) -> int:
+    def _row_or_new(self, module: Module) -> int:
         row = self.row_of(module)
         if row < 0:
             row = len(self.known)
@@ -167,33 +167,33 @@ class Modules:
         self.known[row].attached = history.modules.attached_at(module)
         return row
 
-    def _share(self, replica: Module, parallel: int) -> None:
+    def _share_rows(self, replica: Module, row: int) -> None:
         """Let a replica and its parts have the rows of the originals, which are a child of the DataParallel."""
-        whole = self.known[parallel].module()
-        for _, original in children(whole) if whole is not None else ():
+        data_parallel = self.known[row].module()
+        for _, original in children(data_parallel) if data_parallel is not None else ():
             if type(original) is type(replica):
                 parts = dict(subtree(original))
                 for path, part in subtree(replica):
                     if path in parts:
-                        self._rows[id(part)] = weakref.ref(part), self._row(parts[path])
+                        self._rows[id(part)] = weakref.ref(part), self._row_or_new(parts[path])
 
 
 _NONE: Any = (lambda: None, -1)
 
 
-def _root(module: Module, caller: FrameType | None) -> tuple[Module, FrameType | None]:
+def _find_root(module: Module, caller: FrameType | None) -> tuple[Module, FrameType | None]:
     """Find the root of a module's tree, and the frame that uses the tree.
 
     In a method that was called by name (`model.loss(batch)`), `self.encoder(x)` is a part of `model`, whose __call__
     did not run. The root is the module whose method the outermost frame runs.
     """
-    found = module, caller
+    root_and_frame = module, caller
     above = list(hooks.ancestors(module))
     for frame in islice(outward(caller), 30) if above else ():
         owner = next((outer for outer in reversed(above) if _is_method(outer, frame.f_code)), None)
         if owner is not None:
-            found = owner, frame.f_back
-    return found
+            root_and_frame = owner, frame.f_back
+    return root_and_frame
 
 
 def _is_of_torch(frame: FrameType | None) -> bool:
@@ -210,7 +210,7 @@ def _is_method(module: Module, code: CodeType) -> bool:
     return False
 
 
-def _plain(module: Module) -> bool:
+def _runs_torch_alone(module: Module) -> bool:
     """Return whether a module's forward runs only torch's code, so that its ops are at the line that called it."""
     if not full_name_of(type(module))[0].startswith("torch.nn.modules."):
         return False

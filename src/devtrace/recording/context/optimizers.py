@@ -85,21 +85,21 @@ def hook() -> list[RemovableHandle]:
 
 def install(patches: Patches) -> None:
     patches.wrap(Optimizer, "__init__", partial(follow, STATES, _note_constructor))
-    patches.wrap(Optimizer, "load_state_dict", partial(follow, STATES, _take_loaded))
+    patches.wrap(Optimizer, "load_state_dict", partial(follow, STATES, _note_loaded))
 
 
 def _note_constructor(optimizer: Optimizer, _: None, caller: FrameType) -> None:
-    own = _constructors(type(optimizer))
-    if any("state" in code.co_names for code in own):  # an `__init__` of the user's is no line of a birth
-        _note(optimizer, 0, sites.find(next((frame for frame in outward(caller) if frame.f_code not in own), None)))
+    codes = _constructors(type(optimizer))
+    if any("state" in code.co_names for code in codes):  # an `__init__` of the user's is no line of a birth
+        _store(optimizer, 0, sites.find(next((frame for frame in outward(caller) if frame.f_code not in codes), None)))
 
 
 def _constructors(kind: type) -> list[CodeType]:
     """Return the code of the constructors of a class and those above it, up to torch's."""
-    found = (
+    functions = (
         class_dict(each).get("__init__") for each in takewhile(lambda each: each is not Optimizer, classes_of(kind))
     )
-    return [each.__code__ for each in found if type(each) is FunctionType]
+    return [each.__code__ for each in functions if type(each) is FunctionType]
 
 
 def _begin_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -110,13 +110,13 @@ def _begin_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     if is_compiling():
         return
     try:
-        found, size = _known(optimizer), len(_states(optimizer))
-        if found is None or found.known != size:
-            if found is not None and found.site >= 0:
-                _take(optimizer, found.site)
-            _note(optimizer, size, sites.find(sys._getframe(2)))
+        states, size = _history_of(optimizer), len(_state_of(optimizer))
+        if states is None or states.known != size:
+            if states is not None and states.site >= 0:
+                _note_births(optimizer, states.site)
+            _store(optimizer, size, sites.find(sys._getframe(2)))
         elif size == 0:
-            found.site = sites.find(sys._getframe(2))
+            states.site = sites.find(sys._getframe(2))
     except Exception as fault:  # noqa: BLE001 (a `with` in each step costs more)
         STATES.miss(fault)
 
@@ -126,42 +126,42 @@ def _end_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     if is_compiling():
         return
     try:
-        found, size = _known(optimizer), len(_states(optimizer))
-        if found is not None and found.known == size == 0:
-            found.site = _NOWHERE
-        elif found is None or found.known != size or found.site >= 0:
-            _take(optimizer, sites.find(sys._getframe(2)))
+        states, size = _history_of(optimizer), len(_state_of(optimizer))
+        if states is not None and states.known == size == 0:
+            states.site = _NOWHERE
+        elif states is None or states.known != size or states.site >= 0:
+            _note_births(optimizer, sites.find(sys._getframe(2)))
     except Exception as fault:  # noqa: BLE001
         STATES.miss(fault)
 
 
-def _known(optimizer: Optimizer) -> States | None:
-    found = history.stateful.get(id(optimizer))
-    return found if found is not None and found.optimizer() is optimizer else None
+def _history_of(optimizer: Optimizer) -> States | None:
+    states = history.stateful.get(id(optimizer))
+    return states if states is not None and states.optimizer() is optimizer else None
 
 
-def _states(optimizer: Optimizer) -> dict[Any, Any]:
+def _state_of(optimizer: Optimizer) -> dict[Any, Any]:
     """Return an optimizer's state as it is stored; empty where the class has a property of the user's for it."""
     own: Any = _dictionary(optimizer)
     states = own.get("state") if type(own) is dict else None
     return states if issubclass(type(states), dict) else {}  # type: ignore[return-value]
 
 
-def _take_loaded(optimizer: Optimizer, _: None, caller: FrameType) -> None:
-    _take(optimizer, sites.find(caller))
+def _note_loaded(optimizer: Optimizer, _: None, caller: FrameType) -> None:
+    _note_births(optimizer, sites.find(caller))
 
 
-def _take(optimizer: Optimizer, site: int) -> None:
+def _note_births(optimizer: Optimizer, site: int) -> None:
     """Let an optimizer's state that has no birth yet be born at a site."""
-    born = stamps.birth(site)
+    birth = stamps.birth(site)
     with Quiet():
         for _, _, value in states_of(optimizer):
-            stamps.put_birth(value, born)
-    _note(optimizer, len(_states(optimizer)), _NOWHERE)
+            stamps.put_birth(value, birth)
+    _store(optimizer, len(_state_of(optimizer)), _NOWHERE)
 
 
-def _note(optimizer: Optimizer, known: int, site: int) -> None:
+def _store(optimizer: Optimizer, known: int, site: int) -> None:
     key, table = id(optimizer), history.stateful  # by a closure: a module's globals end before a process does
-    found = _known(optimizer)
-    reference = found.optimizer if found else weakref.ref(optimizer, lambda _: table.pop(key, None))
+    states = _history_of(optimizer)
+    reference = states.optimizer if states else weakref.ref(optimizer, lambda _: table.pop(key, None))
     table[key] = States(reference, known, site)

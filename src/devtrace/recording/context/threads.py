@@ -23,43 +23,43 @@ _KEY = "_devtrace_started_at"
 def install(recorder: Recorder, patches: Patches) -> None:
     """Let every thread started by a recorded one be recorded. Subclasses override `run`, but not `_bootstrap_inner`."""
 
-    def start(own: Call, self: threading.Thread) -> None:
+    def start(original: Call, self: threading.Thread) -> None:
         if (sampler := recorder.sampler_here()) is not None:
             sampler.change()
         state = recorder.states.get(threading.get_ident())
         if state is not None and recorder.active:
             site = state.here(sys._getframe(2))
             self.__dict__[_KEY] = (recorder, site, state.module)
-        own(self)
+        original(self)
 
-    def bootstrap(own: Call, self: threading.Thread) -> None:
-        ours, site, module = self.__dict__.pop(_KEY, (None, -1, -1))
-        if ours is not recorder or not recorder.active:
-            own(self)
+    def bootstrap(original: Call, self: threading.Thread) -> None:
+        starter, site, module = self.__dict__.pop(_KEY, (None, -1, -1))
+        if starter is not recorder or not recorder.active:
+            original(self)
             return
-        state = recorder.follow(_label(self), site, module)
+        state = recorder.follow(_name_of(self), site, module)
         try:
             with on_top(RecordMode(recorder, state)):
-                own(self)
+                original(self)
         finally:
             recorder.leave(state)
 
-    patches.wrap(_utils.ExceptionWrapper, "__init__", _wrap_as_theirs)
+    patches.wrap(_utils.ExceptionWrapper, "__init__", _wrap_without_our_frames)
     patches.wrap(threading.Thread, "start", start)
     patches.wrap(threading.Thread, "_bootstrap_inner", bootstrap)
 
 
-def _wrap_as_theirs(own: Call, self: Any, exc_info: Any = None, where: str = "in background") -> None:
-    caught = sys.exc_info() if exc_info is None else exc_info
-    if caught[1] is not None:
-        hide_our_frames(caught[1])
-    own(self, caught, where)
+def _wrap_without_our_frames(original: Call, self: Any, exc_info: Any = None, where: str = "in background") -> None:
+    exception = sys.exc_info() if exc_info is None else exc_info
+    if exception[1] is not None:
+        hide_our_frames(exception[1])
+    original(self, exception, where)
 
 
-def _label(thread: Any) -> str:
+def _name_of(thread: Any) -> str:
     """Name a thread; a worker of DataParallel with the replica that it runs."""
-    own = instance_dict(thread)
-    name, args, target = own.get("_name"), own.get("_args"), own.get("_target")
+    attributes = instance_dict(thread)
+    name, args, target = attributes.get("_name"), attributes.get("_args"), attributes.get("_target")
     name = name if type(name) is str else ""
-    worker = type(target) is FunctionType and target.__module__ == "torch.nn.parallel.parallel_apply"
-    return f"{name}, replica {args[0]}" if worker and type(args) is tuple and args and type(args[0]) is int else name
+    is_worker = type(target) is FunctionType and target.__module__ == "torch.nn.parallel.parallel_apply"
+    return f"{name}, replica {args[0]}" if is_worker and type(args) is tuple and args and type(args[0]) is int else name

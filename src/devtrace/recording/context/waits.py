@@ -40,40 +40,40 @@ def install_synchronizing(recorder: Recorder, patches: Patches) -> None:
         for name in ("Stream", "Event"):
             owner = getattr(sys.modules.get(module), name, None)
             if type(getattr(owner, "synchronize", None)) is FunctionType:
-                waits = partial(_record, recorder, f"{kind}.{name}.synchronize", partial(_device_of, kind))
+                waits = partial(_record, recorder, f"{kind}.{name}.synchronize", partial(_device_of_stream, kind))
                 patches.wrap(owner, "synchronize", waits)
 
 
 def install_printing(recorder: Recorder, patches: Patches) -> None:
-    patches.wrap(torch._tensor_str, "_str", partial(_record, recorder, "Tensor.__repr__", _with_values))
+    patches.wrap(torch._tensor_str, "_str", partial(_record, recorder, "Tensor.__repr__", _tensor_with_values))
 
 
-def _record(recorder: Recorder, name: str, waited_for: Call, own: Call, *args: Any, **kwargs: Any) -> Any:
+def _record(recorder: Recorder, name: str, target_of: Call, original: Call, *args: Any, **kwargs: Any) -> Any:
     """Record each wait of a thread that is being recorded, after it: for a device or a tensor, if for any."""
     start = perf_counter_ns()
-    done = own(*args, **kwargs)
+    result = original(*args, **kwargs)
     state = recorder.states.get(get_ident())
     if state is not None and recorder.active:
         with recorder.faults:
-            what = waited_for(*args, **kwargs)
-            if what is not None:
-                recorder.note_wait(state, name, state.here(sys._getframe(1)), start, what)
-    return done
+            target = target_of(*args, **kwargs)
+            if target is not None:
+                recorder.note_wait(state, name, state.here(sys._getframe(1)), start, target)
+    return result
 
 
-def _device_of(kind: str, waited_for: Any) -> torch.device | None:
+def _device_of_stream(kind: str, stream: Any) -> torch.device | None:
     """Return the device of a stream or event; None for an event that nobody recorded, for which nobody waits."""
-    return torch.device("mps", 0) if kind == "mps" else waited_for.device
+    return torch.device("mps", 0) if kind == "mps" else stream.device
 
 
 def _device(kind: str, index: int | None = None) -> torch.device:
     if kind == "accelerator":
-        found = torch._C._accelerator_getAccelerator()
-        return torch.device(found.type, torch._C._accelerator_getDeviceIndex() if index is None else index)
+        accelerator = torch._C._accelerator_getAccelerator()
+        return torch.device(accelerator.type, torch._C._accelerator_getDeviceIndex() if index is None else index)
     return torch.device("mps", 0) if kind == "mps" else torch.device(kind, getattr(torch, kind).current_device())
 
 
-def _with_values(tensor: Any, *, tensor_contents: Any = None) -> Any:
+def _tensor_with_values(tensor: Any, *, tensor_contents: Any = None) -> Any:
     """Return a tensor whose text has values of a device. What wraps a tensor writes the text of that one."""
     if tensor_contents is not None or type(tensor).__torch_dispatch__ is not _OWN_DISPATCH:
         return None

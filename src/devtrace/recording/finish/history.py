@@ -6,7 +6,7 @@ Happenings from before the recording have negative ops: -1 is the last of them, 
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from devtrace.recording.columns.module_notes import Happening, unpacked
+from devtrace.recording.columns.module_notes import Happening, unpack_happening
 from devtrace.recording.columns.process_history import UNCOUNTED, MovedModule
 from devtrace.recording.columns.process_history import history as process
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT
@@ -22,16 +22,16 @@ class ModuleHistory:
     def __init__(self, modules: Modules, first_tick: int) -> None:
         self._first_tick = first_tick
         self._modules = modules
-        self._take_moved()
-        self.attached = [_attached(known) for known in modules.known]
+        self._add_moved_modules()
+        self.attached = [_attachment(known) for known in modules.known]
         # With their rows and counts now: Python may collect a module while the tables are made.
         rows = [(moved, modules.row_of_reference(moved.module)) for moved in list(process.moves)]
-        self.moves = [(moved, row, _tensors(moved)) for moved, row in rows if row >= 0]
+        self.moves = [(moved, row, _tensor_count(moved)) for moved, row in rows if row >= 0]
         earlier = sorted(at.tick for at in self._happenings() if at.tick < first_tick)
         self._rank = {tick: index - len(earlier) for index, tick in enumerate(earlier)}
 
-    def _take_moved(self) -> None:
-        """A module that was moved while recording belongs in the trace, though no call may have reached it."""
+    def _add_moved_modules(self) -> None:
+        """Add modules that were moved while recording: no call may have reached them, but the trace has their moves."""
         for moved in list(process.moves):
             module = moved.module()
             if module is not None and moved.at.tick >= self._first_tick and self._modules.row_of(module) < 0:
@@ -48,16 +48,16 @@ class ModuleHistory:
 
     def add_modules(self, builder: TraceBuilder, paths: list[str], sites: dict[int, int], ops: OpNumbering) -> None:
         known, text = self._modules.known, builder.text
-        texts = [(text(path), text(each.type)) for path, each in zip(paths, known, strict=True)]
+        texts = [(text(path), text(module.type)) for path, module in zip(paths, known, strict=True)]
         builder.columns(
             "modules",
             {
                 "path": [path for path, _ in texts],
                 "type": [kind for _, kind in texts],
-                "parent": [each.parent for each in known],
+                "parent": [module.parent for module in known],
                 "site": [sites[at.site] if at else -1 for at in self.attached],
-                "op": [self._op(at, ops) if at else -1 for at in self.attached],
-                "ran": [int(each.ran) for each in known],
+                "op": [self._op_id(at, ops) if at else -1 for at in self.attached],
+                "ran": [int(module.ran) for module in known],
             },
         )
 
@@ -69,27 +69,27 @@ class ModuleHistory:
                 "moves",
                 module=row,
                 site=sites[moved.at.site],
-                op=self._op(moved.at, ops),
+                op=self._op_id(moved.at, ops),
                 device=-1 if moved.device is None else device(moved.device),
                 tensors=tensors,
             )
 
-    def _op(self, at: Happening, ops: OpNumbering) -> int:
+    def _op_id(self, at: Happening, ops: OpNumbering) -> int:
         if at.tick < self._first_tick:
             return self._rank[at.tick]
         op = max(at.op, 0)
         return ops.boundary(op >> THREAD_SHIFT, op & NUMBERS)
 
 
-def _tensors(moved: MovedModule) -> int:
+def _tensor_count(moved: MovedModule) -> int:
     module = moved.module()
     return count_registered(module) if moved.tensors == UNCOUNTED and module is not None else moved.tensors
 
 
-def _attached(known: KnownModule) -> Happening | None:
+def _attachment(known: KnownModule) -> Happening | None:
     """Return where a module was attached; of one that is gone, where it was when it first ran."""
     if known.parent < 0:
         return None
     module = known.module()
     at = known.attached if module is None else process.modules.attached_at(module)
-    return unpacked(at) if at >= 0 else None
+    return unpack_happening(at) if at >= 0 else None

@@ -39,8 +39,8 @@ class Merged:
         self.times = every.times[order]
         self.inputs = Lists.gather(begins[order], inputs[order], every.flat)
         self.outputs = _outputs(every.flat, (begins + inputs)[order], outputs[order], only[order])
-        self.new_row = np.where(every.new, every.row, -1)[order]
-        self.new_layout = np.where(every.new, every.layout, -1)[order]
+        self.new_row = np.where(every.adds_row, every.row, -1)[order]
+        self.new_layout = np.where(every.adds_row, every.layout, -1)[order]
         self.numbering = OpNumbering([chunk.number for chunk in chunks], order)
 
     def __len__(self) -> int:
@@ -66,26 +66,26 @@ class OpNumbering:
         self._numbers = numbers
         inverse = np.empty(len(order), dtype=np.int64)
         inverse[order] = np.arange(len(order))
-        self._ids = np.split(inverse, np.cumsum([len(mine) for mine in numbers])[:-1]) if numbers else []
+        self._ids = np.split(inverse, np.cumsum([len(in_thread) for in_thread in numbers])[:-1]) if numbers else []
 
-    def ids(self, numbers: Array) -> Array:
-        """Return ids of ops; -1 for -1 and for one that was folded away."""
-        ids = np.full(len(numbers), -1, dtype=np.int64)
-        for thread, (mine, own) in enumerate(zip(self._numbers, self._ids, strict=True)):
-            asked = np.flatnonzero((numbers >= 0) & (numbers >> THREAD_SHIFT == thread))
-            ids[asked] = np.append(own, -1)[indexes_in(mine, numbers[asked] & NUMBERS)]
+    def ids_of(self, packed: Array) -> Array:
+        """Return the trace's ids of ops, each given as thread and number in one integer; -1 for -1 or a folded op."""
+        ids = np.full(len(packed), -1, dtype=np.int64)
+        for thread, (known, known_ids) in enumerate(zip(self._numbers, self._ids, strict=True)):
+            of_thread = np.flatnonzero((packed >= 0) & (packed >> THREAD_SHIFT == thread))
+            ids[of_thread] = np.append(known_ids, -1)[indexes_in(known, packed[of_thread] & NUMBERS)]  # -1 gives -1
         return ids
 
     def boundary(self, thread: int, number: int) -> int:
         """Return the first id of an op of this thread with this number or a later one."""
-        mine, ids = self._numbers[thread], self._ids[thread]
-        at = int(np.searchsorted(mine, number))
-        return int(ids[at]) if at < len(ids) else (int(ids[-1]) + 1 if len(ids) else 0)
+        known, ids = self._numbers[thread], self._ids[thread]
+        index = int(np.searchsorted(known, number))
+        return int(ids[index]) if index < len(ids) else (int(ids[-1]) + 1 if len(ids) else 0)
 
 
 def indexes_in(known: Array, wanted: Array) -> Array:
     """Return the index of each wanted value among the known ones, which are in order; -1 for none."""
-    at = np.searchsorted(known, wanted)
-    found = at < len(known)
-    found[found] = known[at[found]] == wanted[found]
-    return np.where(found, at, -1)
+    indexes = np.searchsorted(known, wanted)
+    is_known = indexes < len(known)
+    is_known[is_known] = known[indexes[is_known]] == wanted[is_known]
+    return np.where(is_known, indexes, -1)

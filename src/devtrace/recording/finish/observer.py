@@ -27,8 +27,8 @@ class Observer:
     of_errors: ClassVar = False
     """True if it can say something of an error of a program that nobody recorded."""
 
-    def __init__(self, recorder: RecordedOps, asked: Mapping[str, Any]) -> None:
-        """`asked`: the options of the recording, by name."""
+    def __init__(self, recorder: RecordedOps, options: Mapping[str, Any]) -> None:
+        """`options`: those of the recording, by name."""
         self.recorder = recorder
 
     def install(self, patches: Patches, stack: ExitStack) -> None:
@@ -50,7 +50,7 @@ class Observer:
     def add_rows(self, assembly: Assembly, rows: Mapping[int, int]) -> None:
         """Add to the trace that is being made; `rows` are those of sites."""
 
-    def facts(self, done: Assembly) -> Iterable[object]:
+    def facts(self, assembly: Assembly) -> Iterable[object]:
         """Return what diagnosis may ask for by its class (`Snapshot.facts_of`)."""
         return ()
 
@@ -60,8 +60,8 @@ class Observer:
 
 
 def observers_of(
-    recorder: RecordedOps, asked: Mapping[str, Any], *, of_errors_alone: bool = False
+    recorder: RecordedOps, options: Mapping[str, Any], *, of_errors_alone: bool = False
 ) -> dict[str, Observer]:
-    """Return an observer of each kind, by the part of torch that it needs; of an error that is over only some."""
+    """Return an observer of each kind by the part of torch it needs; for an error that is over those `of_errors`."""
     kinds = offered("observer")
-    return {part: kind(recorder, asked) for part, kind in kinds.items() if kind.of_errors or not of_errors_alone}
+    return {part: kind(recorder, options) for part, kind in kinds.items() if kind.of_errors or not of_errors_alone}

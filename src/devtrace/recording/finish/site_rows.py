@@ -20,16 +20,16 @@ def add_sites(builder: TraceBuilder, used: Iterable[int]) -> dict[int, int]:
     """Add rows for sites and their callers, and for the sources around them; return the row of each site."""
     rows: dict[int, int] = {sites.NOWHERE: -1}
     for site in sorted(set(used) - {sites.NOWHERE}):
-        _add(builder, site, rows)
+        _row_of_site(builder, site, rows)
     return rows
 
 
-def _add(builder: TraceBuilder, site: int, rows: dict[int, int]) -> int:
+def _row_of_site(builder: TraceBuilder, site: int, rows: dict[int, int]) -> int:
     if site not in rows:
         position = sites.position(site)
-        caller = _add(builder, position.caller, rows)
+        caller = _row_of_site(builder, position.caller, rows)
         span = span_at(position.code, position.instruction)
-        count, cell_id = _cell(position)
+        count, cell_id = _cell_of(position)
         above = _lines_above(position)
         fields = {
             "file": position.code.co_filename,
@@ -38,7 +38,7 @@ def _add(builder: TraceBuilder, site: int, rows: dict[int, int]) -> int:
             "end_line": span.end_line + above if span.end_line >= 0 else -1,
             "end_column": span.end_column,
             "function": "" if position.code.co_name == "<module>" else position.code.co_qualname,
-            "text": _text(position, span),
+            "text": _text_of_span(position, span),
             "cell": count,
             "cell_id": cell_id,
             "package": package_of(position.code.co_filename) if files[position.code.co_filename] == LIBRARY else "",
@@ -50,7 +50,7 @@ def _add(builder: TraceBuilder, site: int, rows: dict[int, int]) -> int:
     return rows[site]
 
 
-def _cell(position: CodePosition) -> tuple[int, str]:
+def _cell_of(position: CodePosition) -> tuple[int, str]:
     if position.cell is not None:
         return sites.number_of(position.cell), position.cell.cell_id
     terminal = _TERMINAL_CELL.match(position.code.co_filename)
@@ -62,15 +62,15 @@ def _lines_above(position: CodePosition) -> int:
     return position.cell.first - 1 if position.cell is not None else 0
 
 
-def _lines(position: CodePosition) -> list[str]:
+def _source_lines(position: CodePosition) -> list[str]:
     if position.cell is not None:
         return lines_of(position.cell.text)
     return linecache.getlines(position.code.co_filename)
 
 
-def _text(position: CodePosition, span: Span) -> str:
+def _text_of_span(position: CodePosition, span: Span) -> str:
     """Return the source of the span; the whole line where there are no columns."""
-    lines = _lines(position)[span.line - 1 : max(span.end_line, span.line)]
+    lines = _source_lines(position)[span.line - 1 : max(span.end_line, span.line)]
     if not lines or (position.cell is None and not _is_where_it_says(position)):
         return ""
     if span.column < 0:
@@ -83,18 +83,18 @@ def _text(position: CodePosition, span: Span) -> str:
 
 def _is_where_it_says(position: CodePosition) -> bool:
     """Return whether a function begins at its line of the file: `autoreload` compiles a changed one by itself."""
-    name, first = position.code.co_name, linecache.getline(position.code.co_filename, position.code.co_firstlineno)
-    return "<" in name or re.match(rf"\s*@|.*\b(def|class)\s+{name}\b", first) is not None
+    name, text = position.code.co_name, linecache.getline(position.code.co_filename, position.code.co_firstlineno)
+    return "<" in name or re.match(rf"\s*@|.*\b(def|class)\s+{name}\b", text) is not None
 
 
 def _add_source(builder: TraceBuilder, position: CodePosition, count: int, cell_id: str) -> None:
     """Add a cell or a file of the user's whole; of a package's file the function."""
     file = position.code.co_filename
     line = 1 + _lines_above(position)
-    text = "".join(_lines(position))
+    text = "".join(_source_lines(position))
     if files[file] == LIBRARY:
         line = position.code.co_firstlineno
-        text = _function(file, line)
+        text = _text_of_function(file, line)
     if text:
         builder.intern(
             "sources", (file, line, count, text), file=file, text=text, line=line, cell=count, cell_id=cell_id
@@ -102,10 +102,10 @@ def _add_source(builder: TraceBuilder, position: CodePosition, count: int, cell_
 
 
 @lru_cache(maxsize=1024)
-def _function(file: str, first: int) -> str:
+def _text_of_function(file: str, line: int) -> str:
     """Return the text of the function that begins at a line (decorators included), or that line."""
     source = read(file)
     if source is NO_SOURCE:
         return ""
-    function = source.function_at(first)
-    return "".join(linecache.getlines(file)[first - 1 : function.end_lineno if function else first])
+    function = source.function_at(line)
+    return "".join(linecache.getlines(file)[line - 1 : function.end_lineno if function else line])

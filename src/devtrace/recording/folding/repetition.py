@@ -38,33 +38,33 @@ def fold(keys: Array, most: int, limit: int) -> Array:
     A kept op has its own index. The first and the last repetition of a run stay, and so do ops that do not repeat.
     Where that leaves more than `limit`, ops from the middle are folded one by one into earlier ones of the same key.
     """
-    into = kept = np.arange(len(keys))
+    targets = kept = np.arange(len(keys))
     while len(kept) > most:
         run = longest_run(keys[kept], len(kept) - most)
         # Short runs (the copies of one `.to()`) are worth reading, unless there is no room.
         if run is None or (len(kept) <= limit and run.foldable < most // 50):
             break
-        into, kept = _fold_kept(into, kept, _fold_run(run, most, len(kept)))
+        targets, kept = _fold_kept(targets, kept, _fold_run(run, most, len(kept)))
     if len(kept) > limit:
-        into, kept = _fold_kept(into, kept, _fold_one_by_one(keys[kept], most))
-    return into
+        targets, kept = _fold_kept(targets, kept, _fold_one_by_one(keys[kept], most))
+    return targets
 
 
-def _fold_kept(into: Array, kept: Array, targets: Array) -> tuple[Array, Array]:
+def _fold_kept(earlier_targets: Array, kept: Array, targets: Array) -> tuple[Array, Array]:
     """Fold the kept ops into those at `targets`, indexes into `kept`, and with them all that were folded into them."""
-    step = np.arange(len(into))
+    step = np.arange(len(earlier_targets))
     step[kept] = kept[targets]
-    return step[into], kept[targets == np.arange(len(kept))]
+    return step[earlier_targets], kept[targets == np.arange(len(kept))]
 
 
-def longest_run(keys: Array, wanted: int) -> Repetition | None:
-    """Return the run that lets the most ops be folded, or the first that lets as many as wanted."""
+def longest_run(keys: Array, enough: int) -> Repetition | None:
+    """Return the run that lets the most ops be folded, or the first that lets `enough` be folded."""
     best, most = None, 0
     for end in _ends(len(keys)):
         for run in _runs(keys[:end]):
             if run.foldable > most:
                 best, most = run, run.foldable
-            if most >= wanted:
+            if most >= enough:
                 return best
     return best
 
@@ -107,10 +107,10 @@ def _fold_run(run: Repetition, most: int, count: int) -> Array:
     The cut starts at about `most / 4`, so that repeated folding keeps cutting at the same index.
     """
     targets = np.arange(count)
-    dropped = min(run.repetitions - 2, -(-(count - most) // run.period))
-    first = max(1, min(-(-(most // 4 - run.start) // run.period), run.repetitions - 1 - dropped))
-    begin = run.start + first * run.period
-    end = begin + dropped * run.period
+    folded = min(run.repetitions - 2, -(-(count - most) // run.period))
+    first_folded = max(1, min(-(-(most // 4 - run.start) // run.period), run.repetitions - 1 - folded))
+    begin = run.start + first_folded * run.period
+    end = begin + folded * run.period
     targets[begin:end] = run.start + np.arange(end - begin) % run.period
     return targets
 

@@ -47,46 +47,46 @@ class RecordMode(BesideCompile):
     def __init__(self, recorder: Recorder, state: ThreadState) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch annotates no method of a mode
         self.recorder = recorder
-        self.known = recorder.rows
+        self.tensor_rows = recorder.rows
         self.state = state
         state.mode = self
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None, shown: Any = None) -> Any:
         operator = operators.get(id(func)) or learn_operator(func)
         recorder, call, direct = self.recorder, operator.call, operator.direct
-        if function_modes():
+        if function_modes():  # they would see what we read
             if shown is None:
-                return self._quiet(func, types, args, kwargs)
+                return self._dispatch_quietly(func, types, args, kwargs)
             call = direct = Restored(call, shown)
         if operator.silent or not recorder.active:
             if operator.profiler_region:
                 self.state.region(operator.profiler_region)
             return call(*args, **(kwargs or _NONE))
-        state, known, epoch = self.state, self.known, self.known.epoch
+        state, tensor_rows, epoch = self.state, self.tensor_rows, self.tensor_rows.epoch
         try:
             node: Any = current_node()
             if node is None:
                 try:
-                    below = _frame(1)
+                    caller = _frame(1)
                 except ValueError:  # on a thread of C++ (torch.jit.fork, what DDP does behind a backward pass)
-                    state, below = recorder.native(), None
+                    state, caller = recorder.state_of_cpp_thread(), None
                 head = operator.head | state.phase
-                site = state.fixed if state.fixed >= 0 else state.where(below)
-                before, state.number = state.number, sequence_number()
-                number = -1 if state.number == before else state.number - 1  # -1: autograd made no node for this op
+                site = state.fixed if state.fixed >= 0 else state.site_of_op(caller)
+                previous, state.sequence = state.sequence, sequence_number()
+                sequence = -1 if state.sequence == previous else state.sequence - 1  # -1: autograd made no node
             elif (
                 _ident() == state.ident
                 and _frame(1).f_code is ENGINE
                 and current_task() == state.task
                 and (bits := recorder.nodes.get(type(node))) is not None
             ):
-                head, site, number = operator.head | bits, state.task_site, node._sequence_nr()
-                if number >= NO_NUMBER:
-                    number = -1
+                head, site, sequence = operator.head | bits, state.task_site, node._sequence_nr()
+                if sequence >= NO_NUMBER:
+                    sequence = -1
             else:
                 if _ident() != state.ident:
-                    state = recorder.native()
-                head, site, number = state.backward(node, operator.head, recorder.nodes)
+                    state = recorder.state_of_cpp_thread()
+                head, site, sequence = state.backward_op(node, operator.head, recorder.nodes)
             if _grad():
                 head |= GRAD
             rows: list[int] = []
@@ -96,14 +96,14 @@ class RecordMode(BesideCompile):
                     if kind is _Tensor or kind is _Parameter:
                         stamp = value.untyped_storage()._devtrace_stamp
                         row = stamp[1].get(value.shape) if stamp[0] == epoch else None
-                        rows.append(known.row_for_input(value) if row is None else row)
+                        rows.append(tensor_rows.row_for_input(value) if row is None else row)
                     elif kind not in operator.plain:
                         direct = call
-                        recorder.gather(value, rows)
+                        recorder.append_rows(value, rows)
             except _NO_STORAGE:
                 rows.clear()
                 direct = call
-                recorder.gather(args, rows)
+                recorder.append_rows(args, rows)
             if not rows:
                 direct = call
             if operator.special:
@@ -120,14 +120,14 @@ class RecordMode(BesideCompile):
                 return self.__torch_dispatch__(func, types, tensors, kwargs, shown)
             for observer in recorder.observers.values():
                 observer.note_error(error)
-            recorder.note_error(state, (head, site, start, number), rows, error)
+            recorder.note_error(state, (head, site, start, sequence), rows, error)
             leave(error)
             raise
         end = clock()
         try:
             head |= len(rows) << COUNT_SHIFT
             if operator.result_kind == ONE and type(out) is _Tensor:
-                row, layout = known.row_for_result(out, state.op, site)
+                row, layout = tensor_rows.row_for_result(out, state.op, site)
             elif operator.result_kind == FIRST_ARGUMENT and rows:
                 row, layout = rows[0], -1
             elif operator.result_kind == NOTHING:
@@ -137,7 +137,7 @@ class RecordMode(BesideCompile):
                 row, layout = -1, recorder.add_outputs(operator, state.op, site, (args, kwargs), out, rows)
                 head |= SEVERAL
             heads = state.heads
-            heads += (head, site, start, end, number, row, layout)
+            heads += (head, site, start, end, sequence, row, layout)
             state.flat += rows
             state.op += 1
             if len(heads) >= FULL:
@@ -160,21 +160,21 @@ class RecordMode(BesideCompile):
         """Go on where the mode was, below those that were put on since."""
         recorder, state = self.recorder, self.state
         mode_stack.push_under(self, max(mode_stack.height() - self._height, 0))
-        state.number = sequence_number()
+        state.sequence = sequence_number()
         with recorder.lock:
             recorder.states[state.ident] = state
 
-    def _quiet(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Record while a TorchFunctionMode is on: it sees what the op does, and nothing that we read."""
-        before = function_state()
+    def _dispatch_quietly(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Record an op while a TorchFunctionMode is on, which sees what the op does but nothing that we read."""
+        torch_state = function_state()
         set_function_state(ALL_DISABLED)
         try:
-            return self.__torch_dispatch__(func, types, args, kwargs, before)
+            return self.__torch_dispatch__(func, types, args, kwargs, torch_state)
         except BaseException as error:
             leave(error)
             raise
         finally:
-            set_function_state(before)
+            set_function_state(torch_state)
 
 
-frames_to_skip.add(RecordMode._quiet.__code__)
+frames_to_skip.add(RecordMode._dispatch_quietly.__code__)

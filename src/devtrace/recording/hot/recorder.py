@@ -29,60 +29,60 @@ class Recorder(RecordedOps, Observer):
         self.folds = 0
         self._limit = max_ops
 
-    def native(self) -> ThreadState:
+    def state_of_cpp_thread(self) -> ThreadState:
         """Return the state of a thread that C++ made (autograd's, mostly), which runs the mode of another thread."""
         state = self.states.get(threading.get_ident()) or self.follow(thread_name())
         task = current_task()
         if task != state.pass_of_base:
-            state.pass_of_base, state.base = task, self._waiting_at()
+            state.pass_of_base, state.base = task, self._site_of_waiting_thread()
         return state
 
-    def _waiting_at(self) -> int:
+    def _site_of_waiting_thread(self) -> int:
         """Return the site that waits for the backward pass; NOWHERE if those of several threads differ."""
         frames = sys._current_frames()
         with self.lock:
-            followed = [state for state in self.states.values() if state.mode is not None]
-        found = {site for state in followed if (site := state.waits_at(frames.get(state.ident))) is not None}
-        return found.pop() if len(found) == 1 else sites.NOWHERE
+            states = [state for state in self.states.values() if state.mode is not None]
+        waiting = {site for state in states if (site := state.site_of_backward(frames.get(state.ident))) is not None}
+        return waiting.pop() if len(waiting) == 1 else sites.NOWHERE
 
     def special(self, state: ThreadState, operator: OperatorInfo, args: Any, kwargs: Any, rows: list[int]) -> int:
-        """Handle tensors among the keyword arguments, and masks; return flags for the head."""
+        """Note what only some operators take: a list of Python's, keyword tensors, masks. Return flags for the head."""
         if operator.creates_from_host:
             rows.clear()
             self.rows.forget_input(args[0])
             if operator.lifts:
-                state.lift(below_the_mode(sys._getframe(1).f_back))
+                state.expect_lift(below_the_mode(sys._getframe(1).f_back))
                 with Quiet():
                     copies.note_lift(self, state.op, args[0])
         elif kwargs and operator.keywords:
-            self.gather(kwargs, rows)
+            self.append_rows(kwargs, rows)
         if not operator.may_index_by_mask:
             return 0
-        lifted = state.lifted_in(below_the_mode(sys._getframe(1).f_back))
+        lifting_ops = state.lifted_in(below_the_mode(sys._getframe(1).f_back))
         with Quiet():
-            has_mask = bool(lifted) and copies.note_index(self, state, lifted, args, rows)
-            return MASK if mask_among(args, lists_are_there=has_mask) else 0
+            has_mask = bool(lifting_ops) and copies.note_index(self, state, lifting_ops, args, rows)
+            return MASK if mask_among(args, lists_are_on_device=has_mask) else 0
 
     def add_outputs(
-        self, info: OperatorInfo, op: int, site: int, given: tuple[Any, Any], out: Any, rows: list[int]
+        self, info: OperatorInfo, op: int, site: int, arguments: tuple[Any, Any], out: Any, rows: list[int]
     ) -> int:
         """Append the rows of an op's outputs; return their number."""
-        before = len(rows)
+        input_count = len(rows)
         source: int = -1
         past: Past | None = None
         if info.may_carry:
             with Quiet():
-                source, past = copies.note_copy(self, op, *given, out)
-        self.gather(out, rows, lambda made: self.rows.row_for_output(made, op, site, source, past))
-        return len(rows) - before
+                source, past = copies.note_copy(self, op, *arguments, out)
+        self.append_rows(out, rows, lambda output: self.rows.row_for_output(output, op, site, source, past))
+        return len(rows) - input_count
 
     def take_back(self, op: int, fault: BaseException) -> None:
         """Take back the copies that were noted of an op that is not recorded: the next op has its number."""
         with self.lock:
-            for at in reversed(range(len(self.copies))):
-                if self.copies[at].op == op:
-                    del self.copies[at]
-                elif self.copies[at].op >> THREAD_SHIFT == op >> THREAD_SHIFT:
+            for index in reversed(range(len(self.copies))):
+                if self.copies[index].op == op:
+                    del self.copies[index]
+                elif self.copies[index].op >> THREAD_SHIFT == op >> THREAD_SHIFT:
                     break
         if not isinstance(fault, Exception):
             raise fault
@@ -97,10 +97,10 @@ class Recorder(RecordedOps, Observer):
             rows, device = self.rows.of_storage(tensor), device_of(tensor)
             self.rows.settle(rows, device)
             heads = state.heads
-            for at in range(len(heads) - WIDTH, max(len(heads) - SETTLING * WIDTH, 0) - 1, -WIDTH):
-                head, row, layout = heads[at], heads[at + WIDTH - 2], heads[at + WIDTH - 1]
+            for begin in range(len(heads) - WIDTH, max(len(heads) - SETTLING * WIDTH, 0) - 1, -WIDTH):
+                head, row, layout = heads[begin], heads[begin + WIDTH - 2], heads[begin + WIDTH - 1]
                 if row in rows and layout >= 0 and not head & SEVERAL:
-                    heads[at + WIDTH - 1] = self.rows.on_device(layout, device)
+                    heads[begin + WIDTH - 1] = self.rows.on_device(layout, device)
                     rows.discard(row)
                 if not rows:
                     break
@@ -111,7 +111,7 @@ class Recorder(RecordedOps, Observer):
         if isinstance(on, torch.device):
             self.waits.append(Waited(state.op, on))
         else:
-            self.gather(on, rows)
+            self.append_rows(on, rows)
         head = operator_by_name(name, SYNC).head | torch.is_grad_enabled() << GRAD_SHIFT | state.phase
         state.heads += (head | SEVERAL | len(rows) << COUNT_SHIFT, site, start, perf_counter_ns(), -1, -1, 0)
         state.flat += rows
@@ -121,20 +121,20 @@ class Recorder(RecordedOps, Observer):
         """Make columns of a thread's full lists, and fold repetitions if there are too many ops."""
         with uninterrupted():
             state.pack()
-            if self.kept() > self._limit:
+            if self.kept_count() > self._limit:
                 with self.lock:
                     self._fold(state, self.max_ops // 2)
-                    self._limit = max(self.max_ops, self.kept() * 5 // 4)
+                    self._limit = max(self.max_ops, self.kept_count() * 5 // 4)
 
     def finish(self) -> None:
         """Pack all threads, and fold down to `max_ops`."""
         super().finish()
-        for state in sorted(self.threads, key=ThreadState.kept, reverse=True):
-            above = self.kept() - self.max_ops
-            if above > 0:
-                self._fold(state, max(state.kept() - above, 1))
+        for state in sorted(self.threads, key=ThreadState.kept_count, reverse=True):
+            surplus = self.kept_count() - self.max_ops
+            if surplus > 0:
+                self._fold(state, max(state.kept_count() - surplus, 1))
 
     def _fold(self, state: ThreadState, most: int) -> None:
-        others = self.kept() - state.kept()
-        folding.fold(self, state, most, max(2 * self.max_ops - others, most))
+        others_count = self.kept_count() - state.kept_count()
+        folding.fold(self, state, most, max(2 * self.max_ops - others_count, most))
         self.folds += 1
