@@ -58,7 +58,7 @@ class Row(NamedTuple):
 
 
 def _by(test: Callable[[SourceNode], Names | bool | None]) -> Trait:
-    return lambda cost: test(cost.found)
+    return lambda cost: test(cost.place)
 
 
 _ABOVE_LOOP: Final = {"above loop": "{moved} = {moved}.{call}"}
@@ -156,13 +156,13 @@ WAITS: Final = (
 
 def advised(cost: Cost, rows: Iterable[Row], **names: Any) -> Needless | None:
     """Word a cost by the first row that fits it; None if none does."""
-    places = (cost.node, cost.found.statement)
+    places = (cost.node, cost.place.statement)
     for row in rows:
         holes = [found for node in places if (found := uses.matches(node, *row.code)) is not None]
         seen = row.trait(cost) if holes or not row.code else None
         if seen:
             parts = (part for each in holes[:1] for part in each.items())
-            code = {hole: one_line(cost.found.source.segment(part)) for hole, part in parts}
+            code = {hole: one_line(cost.place.source.segment(part)) for hole, part in parts}
             return _needless(cost, row, names | code | _given(seen))
     return None
 
@@ -199,5 +199,5 @@ def _edit(cost: Cost, place: str, text: str, names: Names) -> Edit | None:
         case "below loop":
             return code.below(names["loop"], text)
         case "above":
-            return code.above(cost.found.statement, text)
+            return code.above(cost.place.statement, text)
     return code.replaced(names.get(place, cost.node), text)

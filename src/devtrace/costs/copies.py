@@ -135,7 +135,7 @@ def are_values(cost: Cost) -> Names | None:
     if severity is None or cost.trains_alone:
         return None
     reads_no_choice = is_of_the_line(cost) and not is_often(is_a_choice, cost)
-    if not reads_no_choice or are_taken_one_by_one(cost.found):
+    if not reads_no_choice or are_taken_one_by_one(cost.place):
         return None
     are_numbers = cost.pace.trains and not any(queries.dims[tensor] for op in ops for tensor in queries.carried(op))
     is_of_training = are_numbers or sum(is_trained(queries, op) for op in ops) * 2 >= len(ops)

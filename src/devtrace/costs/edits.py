@@ -39,7 +39,7 @@ _TABLE: Final = 1 << 20
 
 def is_kept_in_list(cost: Cost) -> Names | None:
     """`history.append(loss.item())` becomes a list of tensors, which the line below the loop makes one of numbers."""
-    place = cost.found
+    place = cost.place
     append = match_code("$list.append($value)", alone(place.statement))
     name = variable(append["list"]) if append is not None and append["value"] is place.node else ""
     _, code, _ = (_number_read(cost) if name and _has_torch(place) else None) or ("", "", "")
@@ -54,7 +54,7 @@ def is_kept_in_list(cost: Cost) -> Names | None:
 
 def is_summed(cost: Cost) -> Names | None:
     """`total += loss.item() * n` becomes a sum on the device, in the precision of Python's numbers."""
-    place, update = cost.found, updated(cost.found.statement)
+    place, update = cost.place, updated(cost.place.statement)
     target, operator, addend = update or (None, None, None)
     name = variable(target) if isinstance(operator, ast.Add) else ""
     dtype, _, code = (_number_read(cost) if name else None) or ("", "", "")
@@ -117,7 +117,7 @@ def is_moved_in_loop(cost: Cost, name_of_all: str = "") -> Names | None:
 
     Of `table[i].to(device)` all of a small table is moved: a schedule, not a data set.
     """
-    place, code = cost.found, cost.code
+    place, code = cost.place, cost.code
     move = match_code("$x.$move(...)", cost.node)
     if code is None or move is None or move["move"] not in cost.queries.move_methods:
         return None
@@ -138,7 +138,7 @@ def is_moved_in_loop(cost: Cost, name_of_all: str = "") -> Names | None:
 
 def is_attribute(cost: Cost) -> Names | None:
     """Find a line that moves `self.table`, a part of it or `self.all["table"]`, and how a module would register it."""
-    place, move = cost.found, match_code("$x.to(...)", cost.node)
+    place, move = cost.place, match_code("$x.to(...)", cost.node)
     whole = cost.whole_of(move["x"]) if move is not None else None
     attribute = whole.value if isinstance(whole, ast.Subscript) else whole
     owner, _, name = path_of(attribute).partition(".") if attribute is not None else ("", "", "")
@@ -158,8 +158,8 @@ def is_registered(cost: Cost) -> Names | None:
 
 def is_kept(cost: Cost) -> Names | None:
     """Find `self.table` that has its value above the statement that moves it: in a comprehension it may have none."""
-    names, statement = is_attribute(cost), cost.found.statement
-    is_in_expression_apart = any(isinstance(outer, _APART) for outer in cost.found.source.ancestors(cost.node))
+    names, statement = is_attribute(cost), cost.place.statement
+    is_in_expression_apart = any(isinstance(outer, _APART) for outer in cost.place.source.ancestors(cost.node))
     if names is None or cost.code is None or not names["is_whole"] or is_in_expression_apart:
         return None
     is_simple = isinstance(statement, ast.Assign | ast.Return | ast.Expr | ast.AnnAssign)
@@ -171,7 +171,7 @@ def is_kept(cost: Cost) -> Names | None:
 
 def made_there(cost: Cost) -> str:
     """Return `torch.ones(n, device=d)` for `torch.ones(n).to(d)`, with one factory; `.to(other)` gives a dtype too."""
-    place, code = cost.found, cost.code
+    place, code = cost.place, cost.code
     move = match_code("$x.to($device)", place.node)
     calls = list(calls_in(move["x"])) if move is not None else []
     names = {call: full_name(call.func, place.source).partition(".")[::2] for call in calls}

@@ -40,7 +40,7 @@ def are_read_singly(cost: Cost) -> Names | None:
         return None
     owners = [_owners_of_element(queries, op) for op in ops]
     bases = set[TensorId]().union(*owners)
-    methods, fewest = next(_ways_to_read_all(cost.found, is_index=not is_truth_asked(cost)), ({}, 0))
+    methods, fewest = next(_ways_to_read_all(cost.place, is_index=not is_truth_asked(cost)), ({}, 0))
     if not methods or sum(map(bool, owners)) * 2 < len(ops) or sum(map(len, owners)) < fewest * len(bases):
         return None
     if are_written(queries, bases, min(ops), max(ops)):

@@ -60,11 +60,11 @@ def is_needless(cost: Cost) -> bool:
     if is_drawn_from_nothing(cost):
         return True
     reasons_to_wait = (is_a_choice, _another_line_waited, _goes_to_the_host)
-    if any(is_often(reason, cost) for reason in reasons_to_wait) or comes_back(cost.found):
+    if any(is_often(reason, cost) for reason in reasons_to_wait) or comes_back(cost.place):
         return False
     # Several reads in a step are of a loop within the step: that may be what the value decides.
     is_once_in_step = cost.pace.trains and (cost.count <= cost.pace.steps or is_summed_at_once(cost))
-    is_spared = is_once_in_step or not decides_the_loop(cost.found)
+    is_spared = is_once_in_step or not decides_the_loop(cost.place)
     return is_spared and not (cost.queries.package(cost.line) and _is_needed_by_package(cost))
 
 
@@ -75,9 +75,9 @@ def _is_needed_by_package(cost: Cost) -> bool:
     """
     if is_written(cost):
         return _is_printed(cost)
-    asks_in_loop = cost.count > cost.pace.steps and bool([*cost.found.loops, *rounds(cost.found.source, cost.node)])
+    asks_in_loop = cost.count > cost.pace.steps and bool([*cost.place.loops, *rounds(cost.place.source, cost.node)])
     is_number = _is_whole_number(cost) or op_of(cost.queries, cost.ops[0]) == "equal"  # which asks for a truth
-    goes_on_by_it = not asks_in_loop and is_gone_on_by(cost.found, is_number=is_number)
+    goes_on_by_it = not asks_in_loop and is_gone_on_by(cost.place, is_number=is_number)
     return goes_on_by_it or not cost.pace.trains or cost.trains_alone
 
 
@@ -135,7 +135,7 @@ def is_written(cost: Cost) -> bool:
 
 def _is_printed(cost: Cost) -> bool:
     """Return whether code is an argument of `print` or of a logger, or in one."""
-    return any(called_name(outer) in _PRINTS for outer in cost.found.source.ancestors(cost.node))
+    return any(called_name(outer) in _PRINTS for outer in cost.place.source.ancestors(cost.node))
 
 
 # Whether the line itself reads.
@@ -157,7 +157,7 @@ def is_of_the_line(cost: Cost) -> bool:
     if name in READS or name in TAKES_VALUES or is_move(name) or names_the_op(cost, op) or takes_number(cost):
         return True
     owner = owner_of(node)
-    return owner is not None and full_name(owner, cost.found.source) in ("math", "numpy", "torch") and name.islower()
+    return owner is not None and full_name(owner, cost.place.source) in ("math", "numpy", "torch") and name.islower()
 
 
 def _is_read_by_scheduler(cost: Cost) -> bool:
@@ -174,7 +174,7 @@ def _is_read_by_scheduler(cost: Cost) -> bool:
 
 def is_truth_asked(cost: Cost) -> bool:
     """Return whether the line waits as the condition `x.any()`, or a part of it, is asked for its truth."""
-    parent = cost.found.source.parent(cost.node)
+    parent = cost.place.source.parent(cost.node)
     is_part = match_code("not $x", parent) is not None or isinstance(parent, ast.BoolOp)
     is_read = "_local_scalar_dense" in cost.queries.op_name(cost.ops[0])
     return is_read and (is_part or getattr(parent, "test", None) is cost.node)
@@ -182,7 +182,7 @@ def is_truth_asked(cost: Cost) -> bool:
 
 def is_of_torch(cost: Cost) -> bool:
     """Return whether code calls a function of torch's by its name."""
-    return isinstance(cost.node, ast.Call) and package(cost.node.func, cost.found.source) == "torch"
+    return isinstance(cost.node, ast.Call) and package(cost.node.func, cost.place.source) == "torch"
 
 
 def names_the_op(cost: Cost, op: OpId) -> bool:
@@ -217,7 +217,7 @@ def lacks_validate_args(cost: Cost) -> dict[str, Severity] | None:
 
     That is a note: a step that reads what it draws waits for the device anyway.
     """
-    name = full_name(cost.node.func, cost.found.source) if isinstance(cost.node, ast.Call) else ""
+    name = full_name(cost.node.func, cost.place.source) if isinstance(cost.node, ast.Call) else ""
     is_distribution = name.startswith("torch.distributions.") and called_name(cost.node)[0].isupper()
     keywords = {word.arg for word in getattr(cost.node, "keywords", ())}  # None: `**options` may have it
     is_read = "_local_scalar_dense" in cost.queries.op_name(cost.ops[0])
@@ -238,18 +238,18 @@ def is_shown(cost: Cost) -> dict[str, str | bool] | None:
     if is_written(cost) and cost.queries.package(cost.queries.op_site(cost.ops[0])):
         return {"why": "host-sync.to-format", "is_of_package": True}
     if isinstance(cost.node, ast.FormattedValue | ast.JoinedStr) or is_written(cost) or _is_printed(cost):
-        return {"step": counter(cost.found, read_code(cost)), "is_of_package": False}
+        return {"step": counter(cost.place, read_code(cost)), "is_of_package": False}
     return None
 
 
 def is_added(cost: Cost) -> bool:
-    return updated(cost.found.statement) is not None and not gathered_in(cost.found)
+    return updated(cost.place.statement) is not None and not gathered_in(cost.place)
 
 
 def is_summed_at_once(cost: Cost) -> bool:
     """Return whether a line reads several numbers to add them up: `sum(p.norm().item() for p in net.parameters())`."""
-    around = (code for code in cost.found.source.ancestors(cost.node) if code is not cost.found.statement)
-    innermost_loop = next(rounds(cost.found.source, cost.node), None)
+    around = (code for code in cost.place.source.ancestors(cost.node) if code is not cost.place.statement)
+    innermost_loop = next(rounds(cost.place.source, cost.node), None)
     return "sum" in map(called_name, around) and isinstance(innermost_loop, ast.comprehension)
 
 
@@ -259,13 +259,13 @@ def function(cost: Cost) -> dict[str, str]:
 
 def is_tested(cost: Cost) -> bool:
     """Return whether the value is a part of the statement's own condition."""
-    statement = cost.found.statement
+    statement = cost.place.statement
     test = getattr(statement, "test", None)
     return test is not None and (cost.node is statement or cost.node in ast.walk(test))
 
 
 def is_size(cost: Cost) -> bool:
-    return is_bound(cost.found) or (bool(taken_by(cost.found)) and _is_whole_number(cost))
+    return is_bound(cost.place) or (bool(taken_by(cost.place)) and _is_whole_number(cost))
 
 
 def _is_whole_number(cost: Cost) -> bool:
@@ -275,7 +275,7 @@ def _is_whole_number(cost: Cost) -> bool:
 
 def is_gathered(cost: Cost) -> dict[str, str] | None:
     """Find a value that is added to a list, `losses.append(loss.item())`, and the code for a tensor of the list."""
-    name = gathered_in(cost.found)
+    name = gathered_in(cost.place)
     flatten = ".flatten()" if any(cost.queries.dims[cost.queries.inputs(cost.ops[0])[:1]]) else ""
     return {"list": f"torch.stack({name}){flatten}"} if name else None
 
@@ -292,6 +292,6 @@ def read_code(cost: Cost) -> ast.AST:
 def kept(cost: Cost) -> str:
     """Return what advice says to keep in place of the number that a line reads: `loss.detach()`."""
     code = read_code(cost)
-    text = one_line(cost.found.source.segment(code))
+    text = one_line(cost.place.source.segment(code))
     is_short = isinstance(code, ast.Call | ast.Attribute | ast.Subscript | ast.Name) and len(text) <= _LONGEST
     return f"`{text}.detach()`" if is_short else sentence("host-sync.its-tensor")

@@ -77,7 +77,7 @@ class Cost:
 
     @cached_property
     def pace(self) -> Pace:
-        return self.steps.pace(np.array(self.ops), self.found, self.count)
+        return self.steps.pace(np.array(self.ops), self.place, self.count)
 
     @cached_property
     def runs_again(self) -> bool:
@@ -91,7 +91,7 @@ class Cost:
 
     @cached_property
     def is_of_each_step(self) -> bool:
-        if len(self.ops) < 2 or self.found is NOWHERE:
+        if len(self.ops) < 2 or self.place is NOWHERE:
             return False
         return self.pace.is_of_each_step and (self.is_of_the_user or self.runs_again)
 
@@ -114,13 +114,13 @@ class Cost:
     # The code of the line.
 
     @cached_property
-    def found(self) -> SourceNode:
+    def place(self) -> SourceNode:
         """Return the line in its source; without source it is no code at all."""
         return self.queries.source_node(self.line)
 
     @property
     def node(self) -> ast.AST:
-        return self.found.node
+        return self.place.node
 
     @cached_property
     def code(self) -> Code | None:
@@ -132,11 +132,11 @@ class Cost:
     def text(self) -> str:
         """Return the code that waits or copies, as one line of text: the condition of an `if`."""
         node, site = self.node, self.queries.site(self.line)
-        if self.found is NOWHERE:
+        if self.place is NOWHERE:
             return one_line(site.text) if site is not None else ""
         if isinstance(node, ast.If | ast.While | ast.Assert | ast.FormattedValue):
             node = node.value if isinstance(node, ast.FormattedValue) else node.test
-        text = self.found.source.segment(node)
+        text = self.place.source.segment(node)
         return one_line(text.split("\n")[0] if isinstance(node, ast.stmt) else text)
 
     @property
@@ -148,12 +148,12 @@ class Cost:
     @property
     def name(self) -> str:
         """Return what the line calls the tensor that it copies, `x` of `x[:n].to(device)`, else all of its code."""
-        return brief(self.found.source.segment(self.whole_of(self.moved)) if self.moved is not None else self.text)
+        return brief(self.place.source.segment(self.whole_of(self.moved)) if self.moved is not None else self.text)
 
     @property
     def part(self) -> str:
         """Return the code of the part that the line copies, `x[:n]` of `x[:n].to(device)`, else all of its code."""
-        return brief(self.found.source.segment(self.moved) if self.moved is not None else self.text)
+        return brief(self.place.source.segment(self.moved) if self.moved is not None else self.text)
 
     def whole_of(self, part: ast.expr) -> ast.expr:
         """Return the code of the tensor of which the line copies a part: `x` of `x[:n]`, but all of `tables[n]`."""

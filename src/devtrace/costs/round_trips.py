@@ -47,8 +47,8 @@ def is_used_again(cost: Cost) -> Names | None:
     if cost.count < OFTEN or not cost.is_of_the_user or not cost.pace.is_of_each_step:
         return None
     form, site = "use", _use_in_reading_statement(cost)
-    for loop in cost.found.loops[:1] if site is None else ():
-        form, site = _use_in_later_statement(cost, cost.found, loop) or ("", None)
+    for loop in cost.place.loops[:1] if site is None else ():
+        form, site = _use_in_later_statement(cost, cost.place, loop) or ("", None)
     return {"why": _FORMS[form], "site": site} if site is not None else None
 
 
@@ -59,12 +59,12 @@ def _gives_a_number(cost: Cost) -> bool:
 def _use_in_reading_statement(cost: Cost) -> Site | None:
     """Return where a device computes with the value in the very statement that reads it: `y / y.max().item()`."""
     ops = list[str]()  # names of what may compute: `div`
-    for use in uses(cost.found.source, cost.node) if _gives_a_number(cost) else ():
+    for use in uses(cost.place.source, cost.node) if _gives_a_number(cost) else ():
         if isinstance(use.outer, ast.BinOp):
             other_side = {use.outer.left, use.outer.right} - {use.inner}
             if not any(isinstance(code, ast.Constant) or called_name(code) in GIVES_NUMBERS for code in other_side):
                 ops += _COMPUTES.get(type(use.outer.op).__name__, ())
-    return _site_of_most(cost, cost.found.statement, ops) if ops else None
+    return _site_of_most(cost, cost.place.statement, ops) if ops else None
 
 
 def _use_in_later_statement(cost: Cost, place: SourceNode, loop: ast.stmt) -> tuple[str, Site] | None:
@@ -124,7 +124,7 @@ def _can_wait(place: SourceNode, use: ast.Name, statement: ast.stmt, *, is_passe
 
 def _site_of_most(cost: Cost, statement: ast.stmt, names: Sequence[str] = ()) -> Site | None:
     """Return where a statement makes, fills or computes a device's tensor after most reads, by an op of any `names`."""
-    queries, span = cost.queries, cost.found.source.span(statement)
+    queries, span = cost.queries, cost.place.source.span(statement)
 
     def site_between(read: OpId, next_read: OpId) -> Site | None:
         of_read = queries.site(queries.op_user(read))
@@ -170,7 +170,7 @@ def comes_back(cost: Cost) -> Names | None:
 def is_written_back(cost: Cost) -> Names | None:
     """Find data that the loop gives back to the device: by the source, where the trace has no work of the CPU."""
     use = is_used_again(cost) if not are_lengths(cost) else None
-    return {"name": brief(cost.found.source.segment(cost.node)), "site": use["site"]} if use is not None else None
+    return {"name": brief(cost.place.source.segment(cost.node)), "site": use["site"]} if use is not None else None
 
 
 def are_lengths(cost: Cost) -> bool:

@@ -85,7 +85,7 @@ def _severity(cost: Cost) -> Severity | None:
 def _is_part_of_a_module(cost: Cost) -> bool:
     """Return whether it is a part of a module's own tensor: `self.cos[:n].to(x.device)`, not a data set's batch."""
     *_, root = chain(cost.node)
-    is_own = variable(root) != "" and variable(root) == own_name(cost.found.source, root)
+    is_own = variable(root) != "" and variable(root) == own_name(cost.place.source, root)
     return is_own and bool((cost.queries.trace.ops.ints("call")[cost.ops] >= 0).all())
 
 

@@ -46,7 +46,7 @@ def _finding(cost: Cost, needless: Sequence[Needless], remark: str) -> Finding:
 
 def _needless_waits(parts: list[Cost]) -> list[Needless]:
     """Return the waits that no step needs: elements that are read singly, then others; a note in a short loop."""
-    parts = [part for part in parts if part.found is not NOWHERE]
+    parts = [part for part in parts if part.place is not NOWHERE]
     singly = [advised(part, SINGLY) for part in parts]
     others = [part for part, needless in zip(parts, singly, strict=True) if needless is None and is_needless(part)]
     is_often = sum(part.count for part in others) >= OFTEN
