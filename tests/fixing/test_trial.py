@@ -102,11 +102,11 @@ def test_a_fix_goes_on_from_the_kernel_and_leaves_it_as_it_was(kernel: Kernel, t
 
 
 def test_one_fix_is_tried_and_the_next_error_named(kernel: Kernel) -> None:
-    begin(kernel, "y = net(x)\nz = y + w", one=True)
+    begin(kernel, "x.cpu() + x", "y = net(x)\nz = y + w", one=True)  # the reader went past the first error
     found = end(kernel)
     assert len(found["bugs"]) == 1
     assert found["closing"].startswith(
-        "Tried: with this change the error is gone. Next In[3] line 2 fails: `w` is on cpu"
+        "Tried: with this change the error is gone. Next In[4] line 2 fails: `w` is on cpu"
     )
     assert [each["cell"] for each in found["changed"]] == ["c1"]
 

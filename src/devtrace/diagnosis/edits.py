@@ -38,6 +38,8 @@ class Code:
 
     def below(self, statement: ast.stmt, *lines: str) -> Edit | None:
         """Add lines after the last line of a statement, with the indent of its first line."""
+        if self.site.cell is not None and statement is self.source.tree.body[-1] and " = " not in lines[-1]:
+            lines = (*lines[:-1], f"{lines[-1]};")  # else the cell shows what its last line gives
         return self._added(self.source.span(statement).end_line, self._indent(statement), lines)
 
     def into(self, statement: ast.For | ast.With | ast.AsyncFor | ast.AsyncWith, *lines: str) -> Edit | None:

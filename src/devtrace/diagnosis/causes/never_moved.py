@@ -32,7 +32,7 @@ def it_was_computed_from_what_stayed(case: MismatchCase) -> Verdict | None:
     if not case.root_cases or case.origin.arrival == "copied":
         return None
     root = case.root_cases[0]
-    return Verdict("never-moved", born=root.born, name=root.name)
+    return nobody_kept_the_moved_copy(root) or Verdict("never-moved", born=root.born, name=root.name)
 
 
 def nobody_kept_the_moved_copy(case: MismatchCase) -> Verdict | None:

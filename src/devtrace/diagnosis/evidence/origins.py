@@ -36,8 +36,8 @@ _NEAR: Final = 50
 _MOST_COPIES: Final = 20
 _LIKE: Final = ("_like", "aten.new_")
 """In names of factories that take their device from their input."""
-FROM_DATA: Final = ("lift_fresh", "set_")
-"""Ops that take over data of Python: torch.tensor([1, 2])."""
+FROM_DATA: Final = ("lift_fresh", "set_", "from_numpy")
+"""Ops that take over data: torch.tensor([1, 2])."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from devtrace.source import kinds
 from devtrace.source.defuse import loops_around, targets, values_given
 from devtrace.source.matching import alone, assigned_names, called_name, match_code, nodes_of, only
 from devtrace.source.object_walk import is_tensor, items_of
-from devtrace.source.parsing import parse
+from devtrace.source.parsing import own_name, parse
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import MAKES, full_name, is_move
 
@@ -48,10 +48,17 @@ def _moves_at_binding(case: MismatchCase, name: AccessPath, names: list[AccessPa
         value = getattr(anchor.node, "value", None)
         is_empty = any(match_code(empty, value) is not None for empty in ("{}", "[]", "dict()", "list()"))
         is_filled_later = names[0].last.kind == "item" and is_empty
-        if anchor.kind != "at" and _is_in_every_round(anchor, names[0]) and not is_filled_later:
+        is_of_a_forward = anchor.kind == "top" and _moves_parts_of_its_module(anchor, names[0])
+        if anchor.kind != "at" and _is_in_every_round(anchor, names[0]) and not (is_filled_later or is_of_a_forward):
             key = "fixed.top-of-block" if anchor.kind == "top" else "fixed.below-line"
             proposal = _as_container(case, anchor, names) or Proposal(anchor, OwnLines.of(*names))
             yield from proposal.fixes(key, anchor.moved(case, *names))
+
+
+def _moves_parts_of_its_module(anchor: Anchor, name: AccessPath) -> bool:
+    """Return whether a method of a module goes through its layers: `for layer in self.layers`, in each call."""
+    owner = anchor.frame.variables.get(own_name(anchor.code.source, anchor.node)) if anchor.frame is not None else None
+    return kinds.is_module(name.objects[0]) and kinds.is_module(owner)
 
 
 def _made_in_a_call(case: MismatchCase, name: AccessPath) -> bool:

@@ -43,22 +43,25 @@ LEAST: Final = 10.0
 
 def beginning(tracing: Tracing, asked: Job) -> Beginning:
     """Return how a job goes on behind the cells that ran in this kernel; in a process, where no fork of it can."""
-    position = _position(tracing, asked["cells"])
+    position = _position(tracing, asked["cells"], one=asked["one"])
     if not position:
         return Beginning()
     limit = max(LEAST, 3 * sum(each["took"] for each in asked["cells"])) if asked["one"] else None
     return Beginning(partial(_start, tracing, asked["cells"], position), position, limit)
 
 
-def _position(tracing: Tracing, cells: Sequence[PageCell]) -> int:
-    """Return how many of the cells have run in this kernel as they are; 0 where it cannot be forked now."""
+def _position(tracing: Tracing, cells: Sequence[PageCell], *, one: bool) -> int:
+    """Return how many of the cells have run in this kernel as they are; 0 where it cannot be forked now.
+
+    One fix is for the last of them: an error above is left as its reader left it.
+    """
     is_idle = threading.current_thread() is threading.main_thread() and tracing.run is None
     have_ids = all(tracing.ran.get(each["cell"], ("",))[0] != each["cell"] for each in cells)  # else it is a label
     if not (forks.CAN_FORK and tracing.simulated and is_idle and have_ids):
         return 0
     ran = texts_of(tracing.namespace)
     failed = {cell for cell, raised in tracing.raised.items() if is_known(raised)}
-    left = failed | tracing.running
+    left = (failed - {each["cell"] for each in cells[:-1] if one}) | tracing.running
     done = [each["source"].strip() in ran and each["cell"] not in left for each in cells]
     return done.index(False) if False in done else 0
 
