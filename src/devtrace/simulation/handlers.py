@@ -16,7 +16,7 @@ from devtrace.simulation import generators, gradients, process_groups, rules, up
 from devtrace.simulation.cuda_features import special
 from devtrace.simulation.cuda_features.scripts import running
 from devtrace.simulation.devices import CPU, DEVICES, SimulatedDevice
-from devtrace.simulation.refusals import asking, refusing
+from devtrace.simulation.refusals import with_refusals, with_reports
 from devtrace.simulation.storage_tags import FLOATING, HOST, anchor_all, claim, claim_all, tag_of, tensors_in
 
 Func = torch._ops.OpOverload
@@ -47,7 +47,7 @@ def make_handler(func: Any) -> Handler:
     _alive.append(func)
     handler: Handler = higher_order
     if isinstance(func, Func):
-        handler = asking(func, refusing(func, _choose(func)))
+        handler = with_reports(func, with_refusals(func, _choose(func)))
         if torch.Tag.nondeterministic_seeded in func.tags:
             handler = seeded(handler)
     handlers[id(func)] = handler
@@ -248,9 +248,9 @@ def seeded(handler: Handler) -> Handler:
         owner = DEVICES.find(device) if device is not None and device.type == "cuda" else common_owner(args)
         is_given = any(isinstance(value, torch.Generator) for value in (*args, *kwargs.values()))
         if is_given and not (func._opname == "randperm" and args[:1] == (0,)):  # of no element, none is asked
-            args = tuple(generators.checked(value, owner) for value in args)
-            kwargs = {name: generators.checked(value, owner) for name, value in kwargs.items()}
-        if is_given or owner is None or owner.generator is None or not owner.generator.own:
+            args = tuple(generators.generator_for_cpu(value, owner) for value in args)
+            kwargs = {name: generators.generator_for_cpu(value, owner) for name, value in kwargs.items()}
+        if is_given or owner is None or owner.generator is None or not owner.generator.has_own_stream:
             return handler(mode, func, args, kwargs)
         with generators.own_stream(owner.generator):
             return handler(mode, func, args, kwargs)

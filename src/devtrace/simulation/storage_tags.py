@@ -89,8 +89,8 @@ def tag_of(tensor: Any) -> Tag:
 
 def _tag(tensor: torch.Tensor) -> Tag:
     try:
-        found: Tag = tensor.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
-        return found
+        tag: Tag = tensor.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
+        return tag
     except RuntimeError:  # it has several storages
         with torch._C._DisableTorchDispatch():
             return next((tag_of(part) for part in parts(tensor)), HOST_TAG)
@@ -113,7 +113,7 @@ def claim(tensor: Any, owner: SimulatedDevice) -> None:
                 claim(part, owner)
         return
     tag = storage._devtrace_tag
-    if tag is HOST_TAG:
+    if tag is HOST_TAG:  # as of a new storage
         storage._devtrace_tag = Tag(owner, storage.nbytes(), storage)
     else:
         tag.resize(storage.nbytes())  # `out=` may have grown
@@ -123,9 +123,9 @@ def anchor_floating(tensor: torch.Tensor, owner: SimulatedDevice) -> None:
     """Give a floating tensor to `owner`, and say so to a recording that saw it made; any other stays where it is."""
     tag = tag_of(tensor)
     if tag.owner is FLOATING:
-        shown = tag.hint
+        hint = tag.hint
         tag.move(owner)
-        if shown is not owner:
+        if hint is not owner:
             for observer in observers:
                 observer.settle_device(tensor)
 
@@ -166,5 +166,5 @@ def written_by(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iter
 
 def given_to(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     """Yield each argument that an operator declares, with what a call gives by position or name; else None."""
-    for number, spec in enumerate(func._schema.arguments):
-        yield spec, args[number] if number < len(args) else kwargs.get(spec.name)
+    for position, spec in enumerate(func._schema.arguments):
+        yield spec, args[position] if position < len(args) else kwargs.get(spec.name)

@@ -10,7 +10,7 @@ import torch
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.torch_names import returning
 from devtrace.simulation.devices import DEVICES
-from devtrace.simulation.refusals import waited
+from devtrace.simulation.refusals import report_wait
 
 _CUDA = 1  # c10::DeviceType::CUDA
 _numbers: Final = itertools.count(3)  # 1 and 2 are the default streams of CUDA
@@ -76,7 +76,7 @@ class Stream:
 
     def synchronize(self, *_: Any, **__: Any) -> None:
         """Return at once, and say so where a program asks for waits."""
-        waited()
+        report_wait()
 
     def record_event(self, event: Any = None) -> Any:
         event = Event() if event is None else event

@@ -45,15 +45,15 @@ class SimulatedDevice:
         self._memory: Endless | CachingAllocator = Endless() if limit is None else CachingAllocator(limit)
         self.generator = None
 
-    def allow(self, limit: int) -> None:
-        """Let PyTorch have so many bytes from now on; what is alive stays, whether it fits or not."""
-        before, kept = self.memory, [share for share in list(alive.values()) if share.memory is self._memory]
-        self._memory = new = CachingAllocator(sys.maxsize)
-        new.highest, new.highest_reserved = before.highest, before.highest_reserved
-        for share in kept:
-            share.memory, share.block = new, new.take(share.nbytes)
-        new.release()
-        new.limit = limit
+    def set_limit(self, limit: int) -> None:
+        """Limit PyTorch to so many bytes. Live storages move to a new allocator, which takes all of them first."""
+        before, live = self.memory, [share for share in list(alive.values()) if share.memory is self._memory]
+        self._memory = allocator = CachingAllocator(sys.maxsize)
+        allocator.highest, allocator.highest_reserved = before.highest, before.highest_reserved
+        for share in live:
+            share.memory, share.block = allocator, allocator.take(share.nbytes)
+        allocator.release()
+        allocator.limit = limit
 
     def __repr__(self) -> str:
         return f"SimulatedDevice({self.device})"
@@ -80,14 +80,14 @@ class Share(weakref.ref[Any]):
         return size
 
     def take(self, owner: SimulatedDevice, nbytes: int) -> None:
-        """Take other memory, and only then give back what it has: until the data is there, both are."""
-        before, memory, block = self.owner, self.memory, self.block
-        self._fit(owner, nbytes)
+        """Allocate anew, and only then give the old block back: until the data is copied, both exist."""
+        former_owner, memory, block = self.owner, self.memory, self.block
+        self._allocate(owner, nbytes)
         memory.give(block)
         if owner.device is None:
-            _log_end(self, before)
+            _log_end(self, former_owner)
 
-    def _fit(self, owner: SimulatedDevice, nbytes: int) -> None:
+    def _allocate(self, owner: SimulatedDevice, nbytes: int) -> None:
         """Take memory; raise CUDA's error, before anything is counted, where the device has no more."""
         memory = owner._memory
         block = memory.take(nbytes)
@@ -114,7 +114,7 @@ def begin(tag: object, owner: SimulatedDevice, nbytes: int, storage: torch.Untyp
     if _freed:
         count_out_the_freed()
     share = Share(tag, _freed.append)
-    share._fit(owner, nbytes)
+    share._allocate(owner, nbytes)
     may_fill = owner._memory.limit is not None or owner.device is None
     share.storage = weakref.ref(storage) if may_fill and storage is not None else None
     alive[id(share)] = share
