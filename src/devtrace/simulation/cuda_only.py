@@ -47,8 +47,6 @@ _ANSWERS: Final = {
     "workspace": returning(32 << 20),
     "state": type("AllocatorState", (), {}),
 }
-
-
 _REFUSED: tuple[tuple[Any, str, str], ...] = (
     (torch.cuda, "MemPool", "simulate-limit.pool"),
     (torch.cuda.memory, "MemPool", "simulate-limit.pool"),

@@ -163,8 +163,6 @@ _nccl_only: WeakKeyDictionary[Any, _Member] = WeakKeyDictionary()
 _backends: list[Any] = []
 """Kept until the simulation ends. A thread of gloo's waits for Python to let go of tensors that have Python objects by
 now; what ends a backend waits for that thread, and DDP's reducer does so without letting go of Python."""
-
-
 _calls_of_program = Depth()
 
 

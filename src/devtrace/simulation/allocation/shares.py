@@ -47,7 +47,8 @@ class SimulatedDevice:
 
     def set_limit(self, limit: int) -> None:
         """Limit PyTorch to so many bytes. Live storages move to a new allocator, which takes all of them first."""
-        before, live = self.memory, [share for share in list(alive.values()) if share.memory is self._memory]
+        before = self.memory
+        live = [share for share in list(alive.values()) if share.memory is self._memory]
         self._memory = allocator = CachingAllocator(sys.maxsize)
         allocator.highest, allocator.highest_reserved = before.highest, before.highest_reserved
         for share in live:
