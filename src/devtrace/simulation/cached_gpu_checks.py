@@ -48,7 +48,7 @@ _NOT_ASKED: Final = frozenset({"torch", "devtrace", *sys.stdlib_module_names} - 
 
 
 def _cached_functions() -> Iterator[tuple[str, functools._lru_cache_wrapper[Any]]]:
-    """Yield functions and methods of other packages. Each simulation asks twice, and an installed package stays."""
+    """Yield cached functions of other packages by name; an installed module is looked through once, as it stays."""
     for module, loaded in list(sys.modules.items()):
         if module.partition(".")[0] in _NOT_ASKED or not issubclass(type(loaded), ModuleType):
             continue

@@ -30,7 +30,7 @@ def install(patches: Patches) -> None:
 
 
 def _without_reading(one_hot: Call, *args: Any, **kwargs: Any) -> Any:
-    """`one_hot`, whose classes are compared with their number by the CPU alone, which reads two for that."""
+    """Answer `one_hot` as CUDA does: only the CPU reads two values first, to check the classes."""
     result = None if is_compiling() else _one_hot(*args, **kwargs)
     return one_hot(*args, **kwargs) if result is None else result
 
@@ -99,7 +99,7 @@ def recurrent(data: torch.Tensor, second: Any, third: Any, fourth: Any, *_: Any)
                 )
 
 
-def ranked(data: torch.Tensor, atol: Any = None, rtol: Any = None, **kwargs: Any) -> None:
+def tolerances_of_rank(data: torch.Tensor, atol: Any = None, rtol: Any = None, **kwargs: Any) -> None:
     """`linalg.matrix_rank`: a tolerance without the other is compared with zero first, as by `where`."""
     data, atol, rtol = (kwargs.get(name, given) for name, given in (("A", data), ("atol", atol), ("rtol", rtol)))
     here = device(data)
@@ -114,7 +114,7 @@ def ranked(data: torch.Tensor, atol: Any = None, rtol: Any = None, **kwargs: Any
 
 
 def fused_cell(data: torch.Tensor, hidden: Any, ih: torch.Tensor, hh: torch.Tensor, *_: Any) -> None:
-    """CUDA multiplies both first, without the biases that a fused kernel adds."""
+    """Refuse as `torch.mm` does: CUDA multiplies data and state first, and a fused kernel adds the biases."""
     if device(data).type == "cuda":
         state = hidden if isinstance(hidden, torch.Tensor) else hidden[0]
         for operand, weight in ((data, ih), (state, hh)):
@@ -139,7 +139,7 @@ ABOVE: tuple[tuple[Any, str, Call], ...] = (
     *_comparisons(),
     (torch, "tensor_split", sections_on_host),
     (torch.Tensor, "tensor_split", sections_on_host),
-    (torch.linalg, "matrix_rank", ranked),
+    (torch.linalg, "matrix_rank", tolerances_of_rank),
     *((_VF, name, fused_cell) for name in ("lstm_cell", "gru_cell")),
     *((_VF, name, recurrent) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")),
 )  # fmt: skip

@@ -69,7 +69,7 @@ def _is_in_bad_fork() -> bool:
 
 
 def _preferred_backends() -> dict[str, object]:
-    """Return what keeps the libraries of CUDA's that a program prefers: here all compute alike."""
+    """Return getters and setters of the library that a program prefers; here all of them compute alike."""
     linalg, blas = [torch._C._get_linalg_preferred_backend()], [torch._C._get_blas_preferred_backend()]
     return {
         "_get_linalg_preferred_backend": lambda: linalg[0],

@@ -82,7 +82,7 @@ class DeviceGenerator(_Generator):
     def _after_new_state(self) -> Self:
         self._offset = 0
         if self._is_default:
-            with torch._C._DisableTorchDispatch():  # the program compares nothing
+            with torch._C._DisableTorchDispatch():  # it is not the program that compares
                 self.has_own_stream = not torch.equal(_Generator.get_state(self), _host.get_state())
         return self
 

@@ -50,6 +50,7 @@ def _run_backward(
 
 
 def _apply_function(own: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run a program's own autograd function, and check the devices of what its backward returns."""
     out = own.__get__(None, cls)(*args, **kwargs)
     output = out[0] if isinstance(out, tuple) and out else out
     node: Any = output.grad_fn if isinstance(output, torch.Tensor) else None
@@ -61,7 +62,7 @@ def _apply_function(own: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _group_by_device(own: Call, lists: Sequence[Sequence[Any]], with_indices: bool = False) -> Groups:
-    """As C++ groups them, in its order, but by the devices of the simulation: what optimizers work on at once."""
+    """Group tensors for an optimizer as C++ does, in its order, but by their simulated devices."""
     groups: Groups = {}
     for (_, dtype), (columns, indices) in own(lists, True).items():
         for place, index in enumerate(indices):

@@ -75,7 +75,7 @@ def _choose(func: Func) -> Handler:
 
 
 def foreign(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An operator that is not torch's own: the mode sees each operator that its kernel calls, from Python or C++."""
+    """Run an op of another library with the mode on, so that each op that its kernel calls is answered too."""
     process_groups.check(func, (*args, *kwargs.values()))
     owner = common_owner((*args, *kwargs.values()))
     on_device = owner is not None and owner is not HOST and owner is not FLOATING
@@ -104,7 +104,7 @@ def _runs_python_on_cuda(func: Any) -> bool:
 
 
 def higher_order(mode: OpMode, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An operator that takes functions (flex_attention): its parts are not seen, its results are with its tensors."""
+    """Run an op that takes functions (flex_attention): its results are on the first device of its tensors."""
     out = func(*args, **kwargs)
     owners = (tag_of(tensor).owner for tensor in tensors_in((*args, *kwargs.values())))
     claim_all(out, next((owner for owner in owners if owner is not HOST), HOST))
@@ -175,7 +175,7 @@ MIXED = SimulatedDevice(None, -3)
 
 
 def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Tensors of several devices: the rules give the result's owner or raise; without a rule its parts are asked."""
+    """Run an op on several devices: its rule gives the result's owner or raises; without one its parts are asked."""
     if running.now and func._opname == "equal":
         return False  # constants of a graph, all of which C++ takes for the CPU's
     operands = settle(func, args, kwargs, mode.makes_on)
@@ -193,7 +193,7 @@ def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any
                 gradients.keep_gradient_on_host(arg.tensor)
     out = func(*args, **kwargs)
     if check == "pairs" and isinstance(out, (list, tuple)):
-        for value, row in zip(out, rules.rows(operands), strict=False):
+        for value, row in zip(out, rules.rows(operands), strict=False):  # each where its own operands are
             claim_all(value, rules.first_device(row))
     elif owner is not HOST and not (DEVICES.are_one and any(result.alias_info for result in func._schema.returns)):
         mode.last = owner
@@ -202,7 +202,7 @@ def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _by_parts(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], first: SimulatedDevice) -> Any:
-    """An operator without a rule asks its parts; what it makes has the options of its first tensor."""
+    """Run an op without a rule by the ops that it calls; tensors that it makes go to the device of its first one."""
     before, mode.makes_on = mode.makes_on, first
     try:
         with mode:
@@ -214,7 +214,7 @@ def _by_parts(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _mixed_with_meta(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], operands: list[rules.Arg]) -> Any:
-    """Torch answers a mix with the device `meta` in kernels of their own, some of which compare devices."""
+    """Let torch answer a mix with `meta` tensors; where its error says `cpu`, name the simulated device."""
     owner = rules.first_device(operands)
     try:
         out = func(*args, **kwargs)
@@ -231,7 +231,7 @@ def _mixed_with_meta(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], 
 def settle(
     func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], makes_on: SimulatedDevice | None = None
 ) -> list[rules.Arg]:
-    """Return the arguments, after floating tensors have joined the others, or the device where they were made."""
+    """Return the operands, after floating tensors have joined `makes_on` or else the first device among them."""
     operands = rules.arguments(func, args, kwargs)
     if any(arg.owner is FLOATING for arg in operands):
         anchor = makes_on or next((a.owner for a in operands if a.owner is not FLOATING and a.owner is not HOST), HOST)
@@ -305,7 +305,7 @@ def transform(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def singular_values(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`linalg.svd`, for which cuSOLVER has several ways, and the CPU one."""
+    """Run `linalg.svd` without the driver of cuSOLVER that a program names: the CPU knows none."""
     has_driver = kwargs.get("driver") in ("gesvd", "gesvdj", "gesvda") and tag_of(args[0]).owner.device is not None
     return any_results(mode, func, args, kwargs | ({"driver": None} if has_driver else {}))
 

@@ -73,7 +73,7 @@ def _claim_new(tensor: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
 
 
 def _constructor_device(device: Any, default: SimulatedDevice) -> SimulatedDevice:
-    """Return the device that a legacy constructor is given, which is of its own kind."""
+    """Return the device that a legacy constructor is asked for; raise where it cannot make tensors there."""
     target = None if device is None else DEVICES.resolve(device)
     kind = "cpu" if default.device is None else "cuda"
     if target is not None and target.type != kind and not DEVICES.are_one:
@@ -108,7 +108,7 @@ def _set_default(set_dtype: Call, kind: Any) -> None:
 
 
 def _init_of_default_type(self: torch.Tensor, *_: Any, **__: Any) -> None:
-    """`torch.Tensor(3)` is of the default type, which only its constructor can know."""
+    """Tag `torch.Tensor(3)`, which is of the default type, as only its constructor can know."""
     _claim_new(self, _default[0]())
 
 
@@ -145,7 +145,7 @@ def set_grad(self: torch.Tensor, grad: torch.Tensor | None) -> None:
 
 
 def _gradient_refusal(actual: torch.device, expected: torch.device) -> str:
-    """Return the words of this release of torch, which it has for the host and the device `meta` too."""
+    """Return this torch's words for a gradient on another device: made with `meta`, then given the devices."""
     with torch._C._DisableTorchDispatch():
         target, foreign = torch.empty(0, device=CPU), torch.empty(0, device="meta")
     try:

@@ -79,7 +79,7 @@ class SimulationMode(OpMode):
             return self.__torch_dispatch__(func, types, args, kwargs)
 
     def _after_torchs_tracing(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Torch keeps its tracing modes below all others; here each comes first, and sees the program's devices."""
+        """Let torch's tracing mode, which lies below all others, answer first, so that it sees simulated devices."""
         key = _FUNCTIONAL if _of_torch(_FUNCTIONAL) is not None else _PROXY
         tracing: Any = torch._C._unset_dispatch_mode(key)
         try:

@@ -52,7 +52,7 @@ def install(patches: Patches, undo: ExitStack) -> None:
     c10d = dist.distributed_c10d
     undo.callback(_forget_groups)
     do_last(_wait_for_threads)
-    nccl = _nccl()
+    nccl = _nccl_class()
     for module in (dist, c10d, torch._C._distributed_c10d):
         for name in _NAMES:
             patches.set(module, name, nccl)
@@ -94,7 +94,7 @@ def _forget_groups() -> None:
         registry.clear()
 
 
-def _nccl() -> type:
+def _nccl_class() -> type:
     gloo: Any = dist.distributed_c10d.ProcessGroupGloo
 
     class ProcessGroupNCCL(gloo):  # type: ignore[misc]

@@ -37,7 +37,7 @@ def table() -> dict[str, dict[torch.dtype, tuple[str, str]]]:
 
 
 def with_refusals(func: Any, handler: Handler) -> Handler:
-    """Put the refusals of an operator before what answers it; most have none."""
+    """Return a handler that first raises for dtypes that CUDA refuses; the handler itself for most operators."""
     schema = func._schema
     refused = table().get(schema.name.removeprefix("aten::").rstrip("_"))
     place = next((index for index, argument in enumerate(schema.arguments) if str(argument.type) == "Tensor"), None)
@@ -96,20 +96,20 @@ WAITS = SimpleNamespace(level=0, are_open=True)
 
 @functools.cache
 def requests() -> dict[str, tuple[str, str]]:
-    """Operator without overload -> a kernel that gives no result twice, or none where the CPU waits; and when."""
+    """Operator without overload -> a kernel whose results vary, or "" where the CPU waits; and the condition."""
     rows = rows_of("simulation/cuda_on_request.tsv")
     return {name: (kernel, condition) for names, kernel, condition in rows for name in names.split()}
 
 
 def show_waits(level: int) -> None:
-    """Keep what `set_sync_debug_mode` was given; handlers are to be made anew then."""
+    """Keep the level of `set_sync_debug_mode`. The caller makes all handlers anew, which depend on it."""
     WAITS.level, WAITS.are_open = level, not level
 
 
 def with_reports(func: Any, handler: Handler) -> Handler:
-    """Put what is said of an operator before its handler; of a wait, where that was asked for by now."""
+    """Return a handler that first reports a wait, or a result that may vary, where the program asks for that."""
     request = requests().get(func._schema.name.removeprefix("aten::").rstrip("_"))
-    if request is None or not (request[0] or WAITS.level):
+    if request is None or not (request[0] or WAITS.level):  # without a kernel it is a wait
         return handler
     kernel, condition = request
 

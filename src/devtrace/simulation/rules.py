@@ -229,7 +229,7 @@ def rows(operands: list[Arg]) -> list[list[Arg]]:
 
 
 def same(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) -> None:
-    """A kernel with a sentence of its own, in which {name} is the device of the argument of that name."""
+    """Compare, and raise the rule's own sentence, in which {name} is the device of the argument of that name."""
     first = operands[0]
     if any(arg.owner is not first.owner for arg in operands):
         devices = {arg.name: arg.device for arg in operands}
@@ -244,7 +244,7 @@ def masked_fill(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) ->
 
 
 def convolution(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) -> None:
-    """Tensor types tell the host from a device; the wrapper of cuDNN's kernel compares two devices."""
+    """Refuse host beside device by tensor types, as torch does; then two devices, as cuDNN's wrapper does."""
     inputs = operands[0]
     for arg in operands[1:]:
         if (arg.owner is HOST) != (inputs.owner is HOST):
@@ -258,7 +258,7 @@ def convolution(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) ->
 
 
 def sparse(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) -> None:
-    """Indices and values of a sparse tensor made in C++, which moves neither."""
+    """Refuse indices and values of a new sparse tensor that are on different devices: C++ moves neither."""
     indices, values = operands[0], operands[1]
     if values.owner is not HOST:  # CUDA's wrapper compares, the CPU's has none
         exact(func, rule, operands)
@@ -272,7 +272,7 @@ def sparse(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) -> None
 
 
 def _native_kernel(args: tuple[Any, ...], on_host: bool) -> str:
-    """Return the kernel of torch's own that is taken for a convolution; none where it is MKLDNN's or cuDNN's.
+    """Return the name of torch's own kernel for a convolution, or "" where it takes MKLDNN's or cuDNN's.
 
     Those compare types. Which it is depends on sizes, dtype and, on the host, on the number of threads.
     """

@@ -83,7 +83,7 @@ def pin_memory(self: Storage, device: Any = None) -> Storage:
 
 
 def _resize_counted(own: Call, self: Storage, size: int) -> Any:
-    """FSDP frees a layer's parameters by `resize_(0)`, and takes their memory again."""
+    """Resize and count anew: FSDP frees a layer's parameters by `resize_(0)`, and takes their memory again."""
     out = own(self, size)
     getattr(self, TAG).resize(self.nbytes())
     return out

@@ -163,7 +163,7 @@ class CachingAllocator:
                 yield pool is self._small, blocks
 
     def _run_alone(self, function: Callable[..., DoneT], *args: Any) -> DoneT:
-        """Do what no other call comes between, and put back what is given back meanwhile."""
+        """Call a function that no other call may come between, then put back the blocks given back meanwhile."""
         with self._lock:
             try:
                 self._busy = get_ident()
@@ -235,7 +235,7 @@ class CachingAllocator:
         return count
 
     def _segment_within_limit(self, size: int, pool: Pool) -> Block | None:
-        """Return a new segment; where there is no room for it, after the cached ones were given back."""
+        """Return a new segment, if need be after giving free ones back; None where it does not fit the limit."""
         segment_size = segment_for(size)
         if self.reserved + segment_size > self.limit:
             self.retries += 1
@@ -246,7 +246,7 @@ class CachingAllocator:
         return self._new_segment(segment_size, pool)
 
     def _new_segment(self, size: int, pool: Pool) -> Block:
-        """Return a segment, whose addresses nobody else gets."""
+        """Return the one block of a new segment, at addresses that no other segment gets."""
         address, self._next = self._next, self._next + size
         self.reserved += size
         if self.reserved > self.highest_reserved:
@@ -258,7 +258,7 @@ class CachingAllocator:
 
 
 def segment_for(size: int) -> int:
-    """Return what is asked of the driver for a rounded size."""
+    """Return the size of the segment to ask the driver for, where no free block has this rounded size."""
     if size <= SMALL:
         return SMALL_SEGMENT
     return LARGE_SEGMENT if size < LARGE else -(-size // SMALL_SEGMENT) * SMALL_SEGMENT

@@ -110,7 +110,7 @@ alive: dict[int, Share] = {}
 _freed: deque[Any] = deque()  # in their order: the caching allocator joins free blocks
 
 
-def begin(tag: object, owner: SimulatedDevice, nbytes: int, storage: torch.UntypedStorage | None) -> Share:
+def count_in(tag: object, owner: SimulatedDevice, nbytes: int, storage: torch.UntypedStorage | None) -> Share:
     """Count a new storage among those of a device; where that has a limit, or may get one, remember which it is."""
     if _freed:
         count_out_the_freed()
@@ -139,7 +139,7 @@ def _log_end(share: Share, owner: SimulatedDevice) -> None:
 
 
 def alive_on(owner: SimulatedDevice) -> Iterator[tuple[torch.UntypedStorage, int]]:
-    """Yield the storages on a device that has a limit, each with the bytes that its block takes; else none."""
+    """Yield the storages on a device, each with the bytes of its block; none where the device has no limit."""
     count_out_the_freed()
     if owner._memory.limit is not None:
         for share in list(alive.values()):
@@ -149,7 +149,7 @@ def alive_on(owner: SimulatedDevice) -> Iterator[tuple[torch.UntypedStorage, int
 
 
 def blocks() -> Iterator[tuple[int, int, int]]:
-    """Yield what has memory of a simulated device: its number, the bytes, the device's index."""
+    """Yield the id of each live share of a simulated device, its bytes, and the device's index."""
     count_out_the_freed()
     for share in list(alive.values()):
         if share.owner.device is not None and share.memory is share.owner._memory:

@@ -65,6 +65,7 @@ def _change_graph(change: Call, *args: Any, **kwargs: Any) -> Any:
 
 
 def _call_script(run: Call, functions: dict[Any, Any], call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run a copy of the script that asks us for devices; end an error with the words that the interpreter lost."""
     graph = self.graph
     try:
         with running:

@@ -36,7 +36,7 @@ def pack_padded_sequence(mode: Any, func: Any, args: Args, kwargs: dict[str, Any
 
 
 def keeps_owner(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """A change in place for which C++ may give a tensor new storages: those of a sparse one, or `set_`."""
+    """Run a change in place that may give the tensor new storages (sparse, or `set_`), and tag those as its own."""
     owner = tag_of(args[0]).owner
     out = func(*args, **kwargs)
     claim_all(out, owner)
