@@ -39,16 +39,16 @@ def install(patches: Patches, undo: ExitStack) -> None:
     casts = Casts()
     register_once = functools.cache(lambda: register(casts, undo))
 
-    def set_enabled(own: Call, *args: Any) -> None:
-        own(*args)
+    def set_enabled(original: Call, *args: Any) -> None:
+        original(*args)
         if len(args) == 1 or str(args[0]).partition(":")[0] == "cuda":  # torch.autocast takes "cuda:0", too
             is_on = bool(args[-1])
             if is_on:
                 register_once()
             torch._C._dispatch_tls_set_dispatch_key_included(_KEY, is_on)
 
-    def clear(own: Call) -> None:
-        own()
+    def clear(original: Call) -> None:
+        original()
         casts.weights.clear()
 
     patches.wrap(torch, "set_autocast_enabled", set_enabled)
@@ -103,7 +103,7 @@ class Casts:
         """Sums and softmax: in float32, unless the program gives a dtype."""
         values = {spec.name: value for spec, value in given_to(op, args, kwargs)}
         if values["dtype"] is None and eligible(args[0]):
-            args, kwargs = args[: list(values).index("dtype")], {**kwargs, "dtype": torch.float32}
+            args, kwargs = args[: list(values).index("dtype")], {**kwargs, "dtype": torch.float32}  # by name only
         return op(*args, **kwargs)
 
     def fp32_append(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -101,7 +101,7 @@ def recurrent(data: torch.Tensor, second: Any, third: Any, fourth: Any, *_: Any)
 
 def tolerances_of_rank(data: torch.Tensor, atol: Any = None, rtol: Any = None, **kwargs: Any) -> None:
     """`linalg.matrix_rank`: a tolerance without the other is compared with zero first, as by `where`."""
-    data, atol, rtol = (kwargs.get(name, given) for name, given in (("A", data), ("atol", atol), ("rtol", rtol)))
+    data, atol, rtol = (kwargs.get(name, value) for name, value in (("A", data), ("atol", atol), ("rtol", rtol)))
     here = device(data)
     for name, tolerance in (("atol", atol), ("rtol", rtol)):
         if isinstance(tolerance, torch.Tensor) and device(tolerance) != here:

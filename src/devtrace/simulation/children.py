@@ -52,7 +52,7 @@ class ForkedMode(SimulationMode):
 
 
 def install(patches: Patches) -> None:
-    patches.wrap(spawn, "get_preparation_data", lambda own, name: {**own(name), "devtrace": _SimulationStarter()})
+    patches.wrap(spawn, "get_preparation_data", lambda get, name: {**get(name), "devtrace": _SimulationStarter()})
 
 
 def _refuse_in_a_fork() -> None:

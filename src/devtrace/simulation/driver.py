@@ -116,8 +116,8 @@ def memory_stats(device: int) -> dict[str, Any]:
         "num_alloc_retries": memory.retries,
         "num_ooms": memory.failures,
         **dict.fromkeys(("num_sync_all_streams", "num_oom_rejections"), 0),
-        "num_device_alloc": memory.made,
-        "num_device_free": memory.given,
+        "num_device_alloc": memory.segments_made,
+        "num_device_free": memory.segments_freed,
         "max_split_size": -1,  # of blocks that may be split: any
         "reserved_bytes_by_private_pools": {},
     }

@@ -132,11 +132,11 @@ def _check_alias(data: torch.Tensor, target: torch.device, dtype: torch.dtype | 
 _OF_DATA: dict[str, Call] = {"tensor": _copy, "as_tensor": _keep, "asarray": _keep}
 
 
-def _give_device(own: Call, context: DeviceContext, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def _give_device(call: Call, context: DeviceContext, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """`with torch.device("cuda")`: the device with its index, for a function that is given none."""
     kwargs = kwargs or {}
     if func in _device_constructors() and kwargs.get("device") is None:
         kwargs = {**kwargs, "device": DEVICES.resolve(context.device)}
         if kwargs.get("out") is not None:
             return func(*args, **_without_device(kwargs, kwargs["device"]))
-    return own(context, func, types, args, kwargs)
+    return call(context, func, types, args, kwargs)

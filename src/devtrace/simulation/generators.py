@@ -133,9 +133,9 @@ def generator_for_cpu(value: Any, owner: SimulatedDevice | None) -> Any:
     if not isinstance(value, _Generator):
         return value
     generator = _by_address.get(_address(value), value)
-    wanted = "cpu" if owner is None or owner is HOST else "cuda"
-    if generator.device.type != wanted and not DEVICES.are_one:
-        raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{generator.device.type}'")
+    expected = "cpu" if owner is None or owner is HOST else "cuda"
+    if generator.device.type != expected and not DEVICES.are_one:
+        raise RuntimeError(f"Expected a '{expected}' device type for generator but found '{generator.device.type}'")
     return generator.source if isinstance(generator, DeviceGenerator) else value
 
 

@@ -30,28 +30,28 @@ def install(patches: Patches) -> None:
     """Check what a program passes to `backward`, and what the backward of its own functions returns."""
     patches.wrap(torch.autograd, "_engine_run_backward", partial(_run_backward, []), leaves=True)
     patches.wrap(torch._C, "_group_tensors_by_device_and_dtype", _group_by_device)
-    own = vars(torch.autograd.Function)["apply"]  # a classmethod of Python's, or since torch 2.14 one of C's
-    patches.set(torch.autograd.Function, "apply", classmethod(around(own, _apply_function, leaves=True)))
+    original = vars(torch.autograd.Function)["apply"]  # a classmethod of Python's, or since torch 2.14 one of C's
+    patches.set(torch.autograd.Function, "apply", classmethod(around(original, _apply_function, leaves=True)))
 
 
 def _run_backward(
-    started_in: list[int], own: Call, tensors: Sequence[Any], grads: Sequence[Any], *args: Any, **kwargs: Any
+    started_in: list[int], original: Call, tensors: Sequence[Any], grads: Sequence[Any], *args: Any, **kwargs: Any
 ) -> Any:
     """`started_in` is the process of the first run: where there is a device, that starts a thread for each."""
     started_in[:] = started_in or [forks.origin()]
     if started_in != [forks.origin()]:
         raise RuntimeError(FORKED)
     expected = [device(tensor) if isinstance(tensor, torch.Tensor) else None for tensor in tensors]
-    results = own(tensors, on_devices(grads, expected, ""), *args, **kwargs)
+    results = original(tensors, on_devices(grads, expected, ""), *args, **kwargs)
     for grad, source in zip(results or (), args[2] if len(args) > 2 else (), strict=False):
         if isinstance(grad, torch.Tensor) and isinstance(source, torch.Tensor):
             anchor_floating(grad, tag_of(source).owner)  # zeros of C++, which nothing met
     return results
 
 
-def _apply_function(own: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
+def _apply_function(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
     """Run a program's own autograd function, and check the devices of what its backward returns."""
-    out = own.__get__(None, cls)(*args, **kwargs)
+    out = original.__get__(None, cls)(*args, **kwargs)
     output = out[0] if isinstance(out, tuple) and out else out
     node: Any = output.grad_fn if isinstance(output, torch.Tensor) else None
     if isinstance(node, BackwardCFunction) and not kwargs:
@@ -61,10 +61,10 @@ def _apply_function(own: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
     return out
 
 
-def _group_by_device(own: Call, lists: Sequence[Sequence[Any]], with_indices: bool = False) -> Groups:
+def _group_by_device(original: Call, lists: Sequence[Sequence[Any]], with_indices: bool = False) -> Groups:
     """Group tensors for an optimizer as C++ does, in its order, but by their simulated devices."""
     groups: Groups = {}
-    for (_, dtype), (columns, indices) in own(lists, True).items():
+    for (_, dtype), (columns, indices) in original(lists, True).items():
         for place, index in enumerate(indices):
             targets, numbers = groups.setdefault((device(columns[0][place]), dtype), ([[] for _ in columns], []))
             for target, column in zip(targets, columns, strict=True):

@@ -281,7 +281,7 @@ def factory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
     elif device is not None and (device.type != "cpu" or "pin_memory" in kwargs):
         owner = HOST  # Python's factories always pass pin_memory, C++ (composites, backward) never does
     elif device is not None and owner is None:
-        owner = FLOATING
+        owner = FLOATING  # C++ may mean any device
     if kwargs.get("pin_memory"):
         if owner is not None and owner.device is not None and not DEVICES.are_one:
             raise RuntimeError("Only dense CPU tensors can be pinned")

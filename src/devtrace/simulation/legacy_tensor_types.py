@@ -34,9 +34,9 @@ def install(patches: Patches) -> None:
     _default[:] = [_host]
     for host, cuda, kinds in ((torch, torch.cuda, _KINDS), (torch.sparse, torch.cuda.sparse, _KINDS[:-1])):
         for kind in (f"{kind}Tensor" for kind in kinds):
-            own = getattr(host, kind)
+            torch_type = getattr(host, kind)
             for owner, find in ((host, _host), (cuda, DEVICES.find)):
-                patches.set(owner, kind, legacy_type(own, f"{owner.__name__}.{kind}", find))
+                patches.set(owner, kind, legacy_type(torch_type, f"{owner.__name__}.{kind}", find))
     for name, value in _REPLACED.items():
         patches.set(torch.Tensor, name, value)
     for name in ("apply_", "map_", "map2_"):
@@ -47,7 +47,7 @@ def install(patches: Patches) -> None:
     patches.wrap(torch._C._nn, "_parse_to", _parse_to)
 
 
-def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice]) -> type:
+def legacy_type(torch_type: Any, name: str, find_device: Callable[[], SimulatedDevice]) -> type:
     """Make `torch.FloatTensor` or `torch.cuda.FloatTensor`: call it for a tensor, or use it in isinstance."""
     is_cuda = "cuda" in name
 
@@ -55,14 +55,14 @@ def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice])
         if is_cuda and (not _warned or torch.is_warn_always_enabled()):
             _warned.append(True)
             warnings.warn(_NO_LONGER, stacklevel=3)
-        tensor = ask_no_class(0, own, *args, **kwargs)
+        tensor = ask_no_class(0, torch_type, *args, **kwargs)
         is_of_parts = tensor.layout is torch.sparse_coo and any(isinstance(arg, torch.Tensor) for arg in args)
         return tensor if is_of_parts else _claim_new(tensor, _constructor_device(device, find_device()))
 
     def is_one(value: object) -> bool:
         return isinstance(value, torch.Tensor) and type_name(value) == name
 
-    return stand_in(own, make, is_one, name, dtype=own.dtype, is_cuda=is_cuda)
+    return stand_in(torch_type, make, is_one, name, dtype=torch_type.dtype, is_cuda=is_cuda)
 
 
 def _claim_new(tensor: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
@@ -94,8 +94,8 @@ def _type(self: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **k
     return move(self, target, {"dtype": plain.dtype, "non_blocking": non_blocking})
 
 
-def _new(own: Call, like: torch.Tensor, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
-    return _claim_new(own(like, *args, **kwargs), _constructor_device(device, tag_of(like).owner))
+def _new(original: Call, like: torch.Tensor, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
+    return _claim_new(original(like, *args, **kwargs), _constructor_device(device, tag_of(like).owner))
 
 
 def _set_default(set_dtype: Call, kind: Any) -> None:
@@ -121,18 +121,18 @@ def _parse_to(parse: Call, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
     return None if target is None else DEVICES.resolve(target), *options
 
 
-def _refuse_on_device(own: Call, tensor: torch.Tensor, *args: Any) -> Any:
+def _refuse_on_device(original: Call, tensor: torch.Tensor, *args: Any) -> Any:
     """Refuse `x.apply_(f)` of a device: torch runs Python for each element on the CPU alone."""
     is_on_device = type(tensor) in PLAIN and device(tensor).type == "cuda" and not DEVICES.are_one
     if is_on_device and not tensor.requires_grad:  # of which torch speaks first
-        raise TypeError(f"{own.__name__} is only implemented on CPU tensors")
-    return own(tensor, *args)
+        raise TypeError(f"{original.__name__} is only implemented on CPU tensors")
+    return original(tensor, *args)
 
 
-def new_tensor(own: Call, self: torch.Tensor, data: Any, **kwargs: Any) -> Any:
+def new_tensor(original: Call, self: torch.Tensor, data: Any, **kwargs: Any) -> Any:
     """`x.new_tensor(data)`: of the dtype and on the device of `x`, unless given others."""
     if has_torch_function((self,)):
-        return own(self, data, **kwargs)
+        return original(self, data, **kwargs)
     options: dict[str, Any] = {"dtype": self.dtype, "device": device(self)}
     return torch.tensor(data, **options | {name: value for name, value in kwargs.items() if value is not None})
 

@@ -30,9 +30,9 @@ def install(patches: Patches, undo: ExitStack) -> None:
     undo.callback(_retire_modes)
 
 
-def _bootstrap(own: Call, thread: threading.Thread) -> None:
+def _bootstrap(original: Call, thread: threading.Thread) -> None:
     with at_the_bottom(new_mode()):
-        own(thread)
+        original(thread)
 
 
 class SimulationMode(OpMode):

@@ -123,12 +123,12 @@ def _nccl_class() -> type:
 
 @dataclass
 class _Member:
-    """This rank in one group on NCCL, with its devices on which the ranks know of each other."""
+    """This rank in one group on NCCL, and `met_on`, the devices on which the ranks know of each other."""
 
     store: Any
     rank: int
     size: int
-    known: set[int] = field(default_factory=set)
+    met_on: set[int] = field(default_factory=set)
 
     def refuse(self, tensors: Iterable[torch.Tensor], *, all_take_part: bool = True) -> None:
         """Refuse what is on the CPU, and where all ranks take part a device that another rank has."""
@@ -140,10 +140,10 @@ class _Member:
 
     def meet_others(self, device: SimulatedDevice) -> None:
         """Tell the other ranks of a device before its first collective; refuse one that another rank has."""
-        if device.index in self.known:
+        if device.index in self.met_on:
             return
-        round_ = len(self.known)
-        self.known.add(device.index)
+        round_ = len(self.met_on)
+        self.met_on.add(device.index)
         here = f"{socket.gethostname()} {os.environ.get('CUDA_VISIBLE_DEVICES', '')}"
         self.store.set(f"devtrace/{round_}/{self.rank}", f"{device.index} {here}")
         others = [self.store.get(f"devtrace/{round_}/{rank}").decode() for rank in range(self.size)]

@@ -174,7 +174,7 @@ def _compare_shapes(operands: list[Arg]) -> None:
 def _compare_dtypes(func: torch._ops.OpOverload, operands: list[Arg], common: SimulatedDevice) -> None:
     """Raise torch's words for a result that does not fit where it goes, at which TensorIterator looks first.
 
-    Of tensors without elements, and for a list by the operator of its elements.
+    Asks the operator itself, with tensors without elements; for a list, the operator of its elements.
     """
     if not operands[0].written or operands[0].owner is not common:
         return

@@ -28,16 +28,16 @@ def install(patches: Patches) -> None:
         patches.wrap(Storage, name, call)
 
 
-def _make_storage(own: Call, kind: type[Storage], *args: Any, device: Any = None, **kwargs: Any) -> Storage:
+def _make_storage(original: Call, kind: type[Storage], *args: Any, device: Any = None, **kwargs: Any) -> Storage:
     target = None if device is None else DEVICES.resolve(device)
     on_cuda = target is not None and target.type == "cuda"
-    storage: Storage = own(kind, *args, **kwargs, **({} if target is None or on_cuda else {"device": target}))
+    storage: Storage = original(kind, *args, **kwargs, **({} if target is None or on_cuda else {"device": target}))
     if on_cuda:
         setattr(storage, TAG, Tag(DEVICES.find(target), storage.nbytes(), storage))
     return storage
 
 
-def _copy_bytes(own: Call, self: Storage, source: Storage, non_blocking: bool = False) -> Storage:
+def _copy_bytes(original: Call, self: Storage, source: Storage, non_blocking: bool = False) -> Storage:
     """Copy as C++ does, which does not know the devices; `to`, `cpu`, `cuda` and `clone` of torch go by this."""
     target_device, source_device = (TO_HOST if device(s).type == "cpu" else device(s) for s in (self, source))
     with _quiet():  # by ops that a mode sees
@@ -54,20 +54,20 @@ def _bytes_without_ops(storage: Storage) -> torch.Tensor:
         return _bytes_of(storage)
 
 
-def _write_by_host(own: Call, self: Storage, *args: Any) -> None:
+def _write_by_host(original: Call, self: Storage, *args: Any) -> None:
     """Pickle reads a device's memory by a copy to the host."""
     readable = self
     if on_a_device(self):
         with _quiet():
             readable = move(_bytes_without_ops(self), CPU, {}).untyped_storage()
-    own(readable, *args)
+    original(readable, *args)
 
 
-def _read_by_host(own: Call, self: Storage, *args: Any) -> Any:
+def _read_by_host(original: Call, self: Storage, *args: Any) -> Any:
     """Unpickling reads into the host's memory, and copies that to a device's."""
     if not on_a_device(self):
-        return own(self, *args)
-    host_storage = own(Storage(self.nbytes()), *args)
+        return original(self, *args)
+    host_storage = original(Storage(self.nbytes()), *args)
     with _quiet():
         _bytes_without_ops(self).copy_(_bytes_without_ops(host_storage))
     return self
@@ -82,9 +82,9 @@ def pin_memory(self: Storage, device: Any = None) -> Storage:
     return storage
 
 
-def _resize_counted(own: Call, self: Storage, size: int) -> Any:
+def _resize_counted(original: Call, self: Storage, size: int) -> Any:
     """Resize and count anew: FSDP frees a layer's parameters by `resize_(0)`, and takes their memory again."""
-    out = own(self, size)
+    out = original(self, size)
     getattr(self, TAG).resize(self.nbytes())
     return out
 
@@ -99,7 +99,7 @@ _AROUND: Final[dict[str, Call]] = {
     "resize_": _resize_counted,
     "_write_file": _write_by_host,
     "_set_from_file": _read_by_host,
-    "is_shared": lambda own, self: on_a_device(self) or own(self),
+    "is_shared": lambda original, self: on_a_device(self) or original(self),
 }
 _REPLACED: Final[dict[str, Any]] = {
     "device": property(device),

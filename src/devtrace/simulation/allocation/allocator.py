@@ -36,7 +36,7 @@ class Endless:
     """
 
     limit: int | None = None
-    retries = failures = made = given = 0
+    retries = failures = segments_made = segments_freed = 0
 
     def __init__(self) -> None:
         self.allocated = self.peak = self._highest = self._cached = self._reserved_before = 0
@@ -69,7 +69,7 @@ class Endless:
         return max(self._reserved_before, self.reserved)
 
     def release(self) -> None:
-        """`empty_cache`."""
+        """`empty_cache`: start the peaks anew, and keep those of before apart."""
         self._reserved_before, self._highest = self.highest_reserved, self.highest
         self._cached, self.peak = 0, self.allocated
 
@@ -118,7 +118,7 @@ class CachingAllocator:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.allocated = self.reserved = self.retries = self.failures = 0
-        self.made = self.given = 0  # segments, ever
+        self.segments_made = self.segments_freed = 0  # ever
         self.highest = self.highest_reserved = 0
         self._small, self._large = Pool(ROUND), Pool(SMALL + 1)
         self._next = _FIRST
@@ -231,7 +231,7 @@ class CachingAllocator:
                 pool.segments.remove(block)
                 self.reserved -= block.size
                 count += 1
-        self.given += count
+        self.segments_freed += count
         return count
 
     def _segment_within_limit(self, size: int, pool: Pool) -> Block | None:
@@ -253,7 +253,7 @@ class CachingAllocator:
             self.highest_reserved = self.reserved
         block = Block(address, size, pool, None, None)
         pool.segments.append(block)
-        self.made += 1
+        self.segments_made += 1
         return block
 
 
