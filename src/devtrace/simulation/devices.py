@@ -56,7 +56,7 @@ class Devices:
         return getattr(self._local, "index", 0)
 
     def set_current(self, device: Any) -> None:
-        """torch.cuda.set_device: a negative index means nothing to do."""
+        """Answer `torch.cuda.set_device`, for which a negative index changes nothing."""
         index = self.index(device)
         if index >= 0:
             self._check_index(index)

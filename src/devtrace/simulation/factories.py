@@ -100,7 +100,7 @@ def _copy(function: Call, data: Any, **kwargs: Any) -> Any:
         target = DEVICES.resolve(device(data) if kwargs.get("device") is None else kwargs["device"])
         kwargs["device"] = TO_HOST if target.type == "cpu" else target
         return function(data, **kwargs)
-    is_pinned = kwargs.pop("pin_memory", False)  # what numbers are made of for a device is pinned on the way there
+    is_pinned = kwargs.pop("pin_memory", False)  # for a device, only what is copied there is pinned
     tensor = _make(function, data, **kwargs)
     return pinned(tensor) if is_pinned and device(tensor).type == "cpu" else tensor
 

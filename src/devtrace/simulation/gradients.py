@@ -37,9 +37,9 @@ def install(patches: Patches) -> None:
 def _run_backward(
     started_in: list[int], original: Call, tensors: Sequence[Any], grads: Sequence[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """`started_in` is the process of the first run: where there is a device, that starts a thread for each."""
+    """Run backward, with gradients checked; refuse it in a fork of the process of the first run (`started_in`)."""
     started_in[:] = started_in or [forks.origin()]
-    if started_in != [forks.origin()]:
+    if started_in != [forks.origin()]:  # whose threads, one for each device, a fork has not
         raise RuntimeError(FORKED)
     expected = [device(tensor) if isinstance(tensor, torch.Tensor) else None for tensor in tensors]
     results = original(tensors, on_devices(grads, expected, ""), *args, **kwargs)

@@ -298,8 +298,8 @@ def factory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def transform(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A Fourier transform, whose sizes CUDA refuses in half precision."""
-    if upcast_ops.half.now:
+    """Run a Fourier transform; refuse the sizes that CUDA refuses in half precision."""
+    if upcast_ops.half_transforms.now:
         upcast_ops.check_sizes(func, args)
     return one_result(mode, func, args, kwargs)
 

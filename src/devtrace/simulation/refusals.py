@@ -85,7 +85,7 @@ def _dtype_name(args: Any) -> str:
 def _refuse(func: Any, words: str, args: Any, kwargs: Any) -> None:
     if words == "-":
         func.redispatch(_CUDA, *args, **kwargs)  # raises: it has no such kernel
-    elif " " in words:
+    elif " " in words:  # a whole sentence, and no kernel's name
         raise RuntimeError(words.format(_dtype_name(args)))
     raise NotImplementedError(f""""{words}" not implemented for '{_dtype_name(args)}'""")
 

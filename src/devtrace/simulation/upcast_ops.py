@@ -50,11 +50,11 @@ def _transform(function: Call, *args: Any, **kwargs: Any) -> Any:
     if narrow not in table()["_fft_r2c"] or tag_of(data).owner.device is None:
         return function(*args, **kwargs)
     is_half = narrow is torch.float16
-    with half if is_half else nullcontext():
+    with half_transforms if is_half else nullcontext():
         return call_wider(function, narrow, args, kwargs, stays_wide=not is_half)
 
 
-half = Depth()
+half_transforms = Depth()
 """Transforms of half precision that are computed wider in this thread."""
 
 
@@ -88,7 +88,7 @@ class Wider:
     def __init__(self, func: Any, narrow: torch.dtype) -> None:
         self._func = func
         self._narrow = narrow
-        self._op = self.__call__
+        self._op = self.__call__  # which the handler of a view calls
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._func, name)

@@ -132,7 +132,7 @@ class CachingAllocator:
         size = (nbytes + 511) & -512
         pool = self._small if size <= SMALL else self._large
         if self._busy == get_ident():
-            return self._mark_used(self._new_segment(size, pool))
+            return self._mark_used(self._new_segment(size, pool))  # in the midst of another call
         return self._run_alone(self._block_for, size, pool)
 
     def give(self, block: Block | int) -> None:

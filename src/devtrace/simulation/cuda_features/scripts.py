@@ -59,7 +59,7 @@ def _read_either_class(read: Call, annotation: Any, *rest: Any, **more: Any) -> 
 
 
 def _change_graph(change: Call, *args: Any, **kwargs: Any) -> Any:
-    """A change of a graph compares constants, as a run does."""
+    """Change a graph, which compares constants as a run does, so with `running` on."""
     with running:
         return change(*args, **kwargs)
 
