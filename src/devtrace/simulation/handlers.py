@@ -44,7 +44,7 @@ class OpMode(BesideCompile):
 
 def make_handler(func: Any) -> Handler:
     """Choose the handler of an operator by its schema."""
-    _alive.append(func)
+    _alive.append(func)  # else another operator might get its id
     handler: Handler = higher_order
     if isinstance(func, Func):
         handler = with_reports(func, with_refusals(func, _choose(func)))

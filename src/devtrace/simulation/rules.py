@@ -214,7 +214,7 @@ def index(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) -> None:
 
 
 def pairs(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) -> None:
-    """Lists whose devices differ are worked off element by element, each as TensorIterator would."""
+    """Compare lists row by row, first elements with first elements ..., each row as TensorIterator does."""
     for row in rows(operands):
         iterator(func, rule, row)
 

@@ -14,7 +14,7 @@ from devtrace.simulation.storage_tags import HOST, anchor_floating
 
 
 def _move_new(tensor: torch.Tensor, device: torch.device | None) -> torch.Tensor:
-    """Move what TorchScript makes of numbers on the CPU, and may keep as a constant."""
+    """Copy to `device` what TorchScript makes of numbers on the CPU; the original, maybe a constant, stays there."""
     anchor_floating(tensor, HOST)
     return tensor if device is None else tensor.to(device)
 
