@@ -42,11 +42,11 @@ def computed_elsewhere(trace: Trace, expected: str, *, may_prepare: bool = False
         return []
     ops, tensors = trace.ops, trace.tensors
     owners = storage_owners(trace).tolist()
-    prepared = _preparing_ops(trace, other_devices, owners) if may_prepare else set()
+    preparing = _preparing_ops(trace, other_devices, owners) if may_prepare else set()
     first_ops: dict[int, int] = {}
     uses: Counter[int] = Counter()
     for op in _compute_ops(trace):
-        if op in prepared:
+        if op in preparing:
             continue
         used = ops.lists("inputs")[op].tolist() or ops.lists("outputs")[op].tolist()
         for owner in {owners[tensor] for tensor in used if tensors.number("device", tensor) in other_devices}:
@@ -143,9 +143,8 @@ def peak_error(peak: Peak | None) -> DeviceError | None:
     """Make the error for more memory than a bound allows."""
     if peak is None or not (highest := peak.beyond()):
         return None
-    return DeviceError.of(
-        "peak-unexpected", device=peak.device, size=format_memory(highest), most=format_memory(peak.most)
-    )
+    size, most = format_memory(highest), format_memory(peak.most)
+    return DeviceError.of("peak-unexpected", device=peak.device, size=size, most=most)
 
 
 def with_expectation(report: Report, expected: str) -> Report:

@@ -233,13 +233,12 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
 
 def outcome_of(error: BaseException | None) -> str:
+    """Return `ended`, `interrupted` or `failed: ValueError: ...` for what ended a program."""
     if error is None or (type(error) is SystemExit and not error.code):
         return "ended"
-    return (
-        "interrupted"
-        if isinstance(error, KeyboardInterrupt)
-        else one_line(f"failed: {type(error).__name__}: {text_of(error)}")
-    )
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return one_line(f"failed: {type(error).__name__}: {text_of(error)}")
 
 
 def _sentence_of_note(note: str) -> str:

@@ -47,4 +47,5 @@ class Lines:
         self._codes = {}
 
     def _at_line(self, code: CodeType, line: int) -> Any:
+        """Return DISABLE for a known line, so that Python does not call back at it again."""
         return _monitoring.DISABLE if self._is_known((id(code), line)) else None

@@ -100,6 +100,7 @@ class Segment:
     is_known: bool = False
 
     def note(self, run: Run) -> None:
+        """Add a run in place of the earlier one like it; the segment is known once enough runs were alike."""
         match = next((earlier for earlier in self.runs if run.is_like(earlier)), None)
         if match is not None:
             self.runs.remove(match)

@@ -89,9 +89,8 @@ def _location(site: Site, root: Path) -> dict[str, Any]:
     """Return where a site is: in a file; a cell has no file that another tool could open."""
     if site.cell is not None:
         return {"logicalLocations": [{"name": str(site), "kind": "module"}]}
-    location: dict[str, Any] = {
-        "physicalLocation": {"artifactLocation": _artifact(site.file, root), "region": _region(site)}
-    }
+    physical = {"artifactLocation": _artifact(site.file, root), "region": _region(site)}
+    location: dict[str, Any] = {"physicalLocation": physical}
     if site.function:
         location["logicalLocations"] = [{"fullyQualifiedName": site.function, "kind": "function"}]
     return location

@@ -74,6 +74,7 @@ def entries_of_test(report: ReportData, test: str, broken: Mapping[str, int]) ->
 
 
 def _broken_limit(finding: Finding, broken: Mapping[str, int]) -> str:
+    """Return `syncs=0` for a sync if that limit is broken, else `warnings=3` for a warning; "" if none is."""
     counted = "syncs" if finding.rule == "host-sync" else "copies" if finding.rule.endswith("-copy") else ""
     name = next((name for name in (counted, f"{finding.severity}s") if name in broken), "")
     return f"{name}={broken[name]}" if name else ""
