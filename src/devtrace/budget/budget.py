@@ -146,7 +146,7 @@ class Budget:
     def _skip_repetition(self, event: Event) -> None:
         """Skip one more repetition of the event, or record it if it is the last of those to skip."""
         self._to_skip -= 1
-        if self._to_skip > 0 and self._is_alone():
+        if self._to_skip > 0 and self._runs_alone():
             event.repetitions += 1
             return
         now = thread_time_ns()
@@ -164,7 +164,7 @@ class Budget:
         sites = set(run.ops[:, 2].tolist())
         if self._lines.are_seen:
             self._lines.watch(sites, sys._getframe(1))
-        may_stop = self._recorder.active and not self._given_up and mode_stack.all_are_ours() and self._is_alone()
+        may_stop = self._recorder.active and not self._given_up and mode_stack.all_are_ours() and self._runs_alone()
         if not segment.is_known or not may_stop:
             self._end_loop()
         elif len(before.key) != _LINE:
@@ -175,7 +175,7 @@ class Budget:
         if len(before.key) == _LINE and self._to_skip > 0:  # it is new time and again, and what followed it is known
             self._stop_recording()
         elif comes_again:
-            self._leave_out(segment.end)
+            self._begin_skipping(segment.end)
         self._run, self._lines_run = Run(self._recorder, self._loop), set()
 
     def _end_run(self) -> Run:
@@ -206,8 +206,8 @@ class Budget:
                 event.repetitions = 0
         self._skipped_event, self._known_round, self._skipping_since, self._to_skip = None, {*last_event}, 0, 0
 
-    def _leave_out(self, event: Event) -> None:
-        """Skip as many repetitions of the event as keep the budget, but not the last one of a loop."""
+    def _begin_skipping(self, event: Event) -> None:
+        """Skip from here as many repetitions of the event as keep the budget, but not the last one of a loop."""
         now = thread_time_ns()
         if event is self._skipped_event and self._skipping_since:
             event.recorded_time = min(event.recorded_time, now - self._skipping_since)
@@ -222,7 +222,7 @@ class Budget:
         self._to_skip = event.batch = left_in_loop if 0 < left_in_loop <= 2 * event.batch else event.batch
         self._stop_recording()
 
-    def _is_alone(self) -> bool:
+    def _runs_alone(self) -> bool:
         """Return whether no other thread has run an op yet: the threads of a progress bar or a queue never do."""
         other_threads = [state for state in list(self._recorder.states.values()) if state is not self._state]
         return not any(thread.mode is not None and thread.op & NUMBERS for thread in other_threads)

@@ -248,9 +248,9 @@ def _side_with_room(picture: Picture, x: float, letters: int) -> tuple[bool, boo
         begin, end = (x - reach, x) if left else (x, x + reach)
         return not any(begin - 8 / SMALL < other < end + 8 / SMALL for other in other_flags)
 
-    left = x > 0.5
-    has_room = x > reach if not left else x + reach < 1
-    return (not left, True) if has_room and not is_free(left) and is_free(not left) else (left, is_free(left))
+    left = x > 0.5  # the side that is longer
+    other_fits = x > reach if not left else x + reach < 1
+    return (not left, True) if other_fits and not is_free(left) and is_free(not left) else (left, is_free(left))
 
 
 def _cuts(picture: Picture) -> str:

@@ -26,12 +26,12 @@ def fragment(report: ReportData, *, picture: bool = True) -> str:
     findings = "".join(_finding(report, number, finding) for number, finding in shown[:MOST_FINDINGS])
     hidden = len(shown) - MOST_FINDINGS
     rest = [sentence("report.more", count=hidden)] if hidden > 0 else []
-    svg = _picture(report) if picture else ""
-    closing = _divs(map(_markup, [*rest, *parts.summary(report)]))
+    timeline = _picture(report) if picture else ""
+    end = _divs(map(_markup, [*rest, *parts.summary(report)]))
     job_notes = _divs(map(_markup, parts.of_the_job(report)))
     findings = f"<ol>\n{findings}</ol>\n" if findings else ""
     findings = f"{job_notes}\n{findings}" if job_notes else findings
-    return f'<div data-devtrace="report" data-op-count="{len(report.trace.ops)}">\n{findings}{closing}\n{svg}\n</div>'
+    return f'<div data-devtrace="report" data-op-count="{len(report.trace.ops)}">\n{findings}{end}\n{timeline}\n</div>'
 
 
 def _picture(report: ReportData) -> str:
