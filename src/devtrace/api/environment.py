@@ -16,10 +16,10 @@ _PACKAGES: Final = ("numpy", "ipython", "ipykernel", "ipywidgets", "jupyterlab",
 
 def describe() -> str:
     """A few lines: versions, torch's build, devices real and simulated, what a program would choose."""
-    return table((sentence(key), text) for key, text in _lines())
+    return table((sentence(key), text) for key, text in _labelled_lines())
 
 
-def _lines() -> Iterator[tuple[str, str]]:
+def _labelled_lines() -> Iterator[tuple[str, str]]:
     ours, python, system = _version("devtrace"), platform.python_version(), platform.system()
     yield "check.devtrace", sentence("check.versions", version=ours, python=python, system=system)
     try:
@@ -32,7 +32,7 @@ def _lines() -> Iterator[tuple[str, str]]:
     else:
         yield "check.torch", sentence("check.build", version=str(torch.__version__), build=_build(torch))
         yield "check.tested", untested() or sentence("check.tested-range", **versions())
-        yield from _devices(torch)
+        yield from _device_lines(torch)
     yield "check.jupyter", comma().join(f"{name} {_version(name)}" for name in _PACKAGES)
 
 
@@ -48,50 +48,50 @@ def _build(torch: ModuleType) -> str:
     return sentence("check.no-cuda")
 
 
-def _devices(torch: ModuleType) -> Iterator[tuple[str, str]]:
+def _device_lines(torch: ModuleType) -> Iterator[tuple[str, str]]:
     simulation = running_simulation()
-    accelerator = _accelerator(torch)
+    accelerator = _accelerator_kind(torch)
     kinds = dict.fromkeys(("cuda", "xpu", accelerator))
-    found = [device for kind in kinds if kind not in ("", "mps") for device in _indexed(torch, kind)]
+    devices = [device for kind in kinds if kind not in ("", "mps") for device in _devices_of_kind(torch, kind)]
     if torch.backends.mps.is_available():
-        found.append("mps")
+        devices.append("mps")
     if simulation:
         yield "check.real", sentence("check.hidden")
-        yield "check.simulated", comma().join(found)
+        yield "check.simulated", comma().join(devices)
     else:
-        yield "check.real", comma().join(["cpu", *found])
-        yield "check.simulated", sentence("check.not-needed" if found else "check.none-simulated")
+        yield "check.real", comma().join(["cpu", *devices])
+        yield "check.simulated", sentence("check.not-needed" if devices else "check.none-simulated")
     yield "check.default", sentence("check.new-tensors", device=str(torch.get_default_device()))
-    chosen = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    usual = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     for name in simulation.kept_answers if simulation else ():
         yield "check.remembered", sentence("check.kept-answer", name=name)
-    is_other = accelerator not in ("", chosen)
-    key = "check.usual-and-torch" if is_other else "check.usual"
-    yield "check.chosen", sentence(key, device=chosen, **({"accelerator": accelerator} if is_other else {}))
+    differs = accelerator not in ("", usual)
+    key = "check.usual-and-torch" if differs else "check.usual"
+    yield "check.chosen", sentence(key, device=usual, **({"accelerator": accelerator} if differs else {}))
 
 
 def running_simulation() -> Any:
-    """Return the simulation that runs now, None where none does; its module may not load where torch has changed."""
+    """Return the running simulation or None, without importing its module: it may not load where torch has changed."""
     simulations = sys.modules.get("devtrace.simulation.simulation")
     return None if simulations is None else simulations.active()
 
 
 def is_simulated(device: str) -> bool:
-    """Return whether a device is none of this machine's: a torch without CUDA has no real one of this kind."""
-    is_on = running_simulation() is not None or sys.modules["torch"].version.cuda is None
-    return device.partition(":")[0] == "cuda" and is_on
+    """Return whether `cuda:0` is simulated: a simulation runs, or this torch has no CUDA and so no real one."""
+    none_is_real = running_simulation() is not None or sys.modules["torch"].version.cuda is None
+    return device.partition(":")[0] == "cuda" and none_is_real
 
 
-def _accelerator(torch: ModuleType) -> str:
+def _accelerator_kind(torch: ModuleType) -> str:
     """Return the kind of device that torch.accelerator stands for, by torch's own name; empty if there is none."""
     try:
-        found = torch.accelerator.current_accelerator(check_available=True)
+        device = torch.accelerator.current_accelerator(check_available=True)
     except (RuntimeError, AssertionError):  # a backend that is registered without a module
         return ""
-    return "" if found is None else str(found.type)
+    return "" if device is None else str(device.type)
 
 
-def _indexed(torch: Any, kind: str) -> list[str]:
+def _devices_of_kind(torch: Any, kind: str) -> list[str]:
     module = getattr(torch, kind)
     name = getattr(module, "get_device_name", None)  # a backend from outside of torch need not have it
     try:

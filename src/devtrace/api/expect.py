@@ -57,12 +57,12 @@ def expect(
     if device is None and len(objects) == 1 and type(objects[0]) is str:
         return Expectation(objects[0], syncs, copies, peak)
     if not objects:
-        return Expectation(None if device is None else _device(device), syncs, copies, peak)
+        return Expectation(None if device is None else _device_name(device), syncs, copies, peak)
     if device is None:
         raise UsageError.of("expect-device")
     if syncs is not None or copies is not None or peak:
         raise UsageError.of("expect-counts")
-    check(dict(zip(_argument_texts(sys._getframe(1), len(objects)), objects, strict=True)), _device(device))
+    check(dict(zip(_argument_texts(sys._getframe(1), len(objects)), objects, strict=True)), _device_name(device))
     return None
 
 
@@ -70,11 +70,11 @@ def check(objects: dict[str, object], device: str) -> None:
     """Raise DeviceError with every tensor of the named objects that is on another device."""
     __tracebackhide__ = True
     with Quiet():
-        found = elsewhere(list(objects.items()), device, _born)
-    if found:
-        devices, names = sorted({tensor.device for tensor in found}), comma().join(objects)
-        error = DeviceError.of("tensors-elsewhere", count=len(found), devices=devices, names=names, expected=device)
-        raise error.with_tensors(found)
+        tensors = elsewhere(list(objects.items()), device, _birth_site)
+    if tensors:
+        devices, names = sorted({tensor.device for tensor in tensors}), comma().join(objects)
+        error = DeviceError.of("tensors-elsewhere", count=len(tensors), devices=devices, names=names, expected=device)
+        raise error.with_tensors(tensors)
 
 
 @dataclass(eq=False)
@@ -107,19 +107,19 @@ class Expectation(ContextDecorator):
             raise failure
 
     def failure(self, recording: record) -> DeviceError | None:
-        """Make the error for what a recording did otherwise: the first, with the others as notes."""
+        """Return the first error of a recording that does not keep to the expectation; the others are its notes."""
         trace = recording.trace
-        found = [device_error(trace, self.device)] if self.device else []
+        checks = [device_error(trace, self.device)] if self.device else []
         limits = (("syncs", self.syncs), ("copies", self.copies))
-        found += [count_error(trace, what, most) for what, most in limits if most is not None]
-        found.append(peak_error(self._peak))
-        errors = [error for error in found if error is not None]
-        for other in errors[1:]:
-            errors[0].add_note(str(other))
+        checks += [count_error(trace, what, most) for what, most in limits if most is not None]
+        checks.append(peak_error(self._peak))
+        errors = [error for error in checks if error is not None]
+        for further in errors[1:]:
+            errors[0].add_note(str(further))
         return errors[0] if errors else None
 
 
-def _device(device: object) -> str:
+def _device_name(device: object) -> str:
     text = str(device)
     if not text:
         raise UsageError.of("expect-device.empty")
@@ -127,25 +127,25 @@ def _device(device: object) -> str:
 
 
 def _argument_texts(frame: FrameType, count: int) -> list[str]:
-    """Return the arguments as the caller wrote them."""
+    """Return `model` and `batch` for a caller's `expect(model, batch, device=...)`, else `object 1` and so on."""
     _, node = node_of(frame.f_code, frame.f_lasti)
     if isinstance(node, ast.Call) and len(node.args) == count:
-        written = [ast.unparse(argument) for argument in node.args]
-        if len(set(written)) == count and star_at(node.args) == count:
-            return written
+        texts = [ast.unparse(argument) for argument in node.args]
+        if len(set(texts)) == count and star_at(node.args) == count:  # no text twice, no `*objects`
+            return texts
     return [sentence("expectation.object", number=number) for number in range(1, count + 1)]
 
 
-def _born(tensor: object) -> Site | None:
+def _birth_site(tensor: object) -> Site | None:
     """Return where a recording, or the light hooks of `%load_ext devtrace`, saw the birth of a tensor."""
     birth = stamps.get(tensor)[2]
-    return None if birth < 0 else _site(birth)
+    return None if birth < 0 else _site_of_birth(birth)
 
 
 @lru_cache(maxsize=4096)
-def _site(birth: int) -> Site:
+def _site_of_birth(birth: int) -> Site:
     from devtrace.recording.finish.site_rows import add_sites
 
     builder = TraceBuilder()
-    row = add_sites(builder, [birth])[birth]
-    return Site.of(builder.build().sites[row])
+    site_id = add_sites(builder, [birth])[birth]
+    return Site.of(builder.build().sites[site_id])

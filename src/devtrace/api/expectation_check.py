@@ -37,81 +37,81 @@ class Used:
 
 def computed_elsewhere(trace: Trace, expected: str, *, may_prepare: bool = False) -> list[Used]:
     """List tensors that compute ops took or made on another device, in the order of their first use."""
-    off = {id for id, device in enumerate(trace.devices) if not matches(device.name, expected)}
-    if not off:
+    other_devices = {id for id, device in enumerate(trace.devices) if not matches(device.name, expected)}
+    if not other_devices:
         return []
     ops, tensors = trace.ops, trace.tensors
     owners = storage_owners(trace).tolist()
-    prepared = _prepared(trace, off, owners) if may_prepare else set()
-    first: dict[int, int] = {}
+    preparing = _preparing_ops(trace, other_devices, owners) if may_prepare else set()
+    first_ops: dict[int, int] = {}
     uses: Counter[int] = Counter()
-    for op in _computing(trace):
-        if op in prepared:
+    for op in _compute_ops(trace):
+        if op in preparing:
             continue
-        taken = ops.lists("inputs")[op].tolist() or ops.lists("outputs")[op].tolist()
-        for row in {owners[row] for row in taken if tensors.number("device", row) in off}:
-            if trace.tensors[row].shape:
-                first.setdefault(row, op)
-                uses[row] += 1
+        used = ops.lists("inputs")[op].tolist() or ops.lists("outputs")[op].tolist()
+        for owner in {owners[tensor] for tensor in used if tensors.number("device", tensor) in other_devices}:
+            if trace.tensors[owner].shape:  # a number may stay on the CPU
+                first_ops.setdefault(owner, op)
+                uses[owner] += 1
     return [
-        Used(_elsewhere(trace, row, op, expected), op, uses[row])
-        for row, op in first.items()
-        if not _inner(trace, row, off)
+        Used(_tensor_elsewhere(trace, tensor, op, expected), op, uses[tensor])
+        for tensor, op in first_ops.items()
+        if not _comes_from_elsewhere(trace, tensor, other_devices)
     ]
 
 
-def _computing(trace: Trace) -> list[int]:
+def _compute_ops(trace: Trace) -> list[int]:
     """List the compute ops, without those that only fill a tensor."""
     kind = trace.string_id("compute")
     names = trace.ops.ints("name")
     fills = [id for id in np.unique(names).tolist() if short_op_name(trace.strings[id]) in FILLS]
-    chosen: list[int] = np.flatnonzero((trace.ops.ints("kind") == kind) & ~np.isin(names, fills)).tolist()
-    return chosen
+    compute_ops: list[int] = np.flatnonzero((trace.ops.ints("kind") == kind) & ~np.isin(names, fills)).tolist()
+    return compute_ops
 
 
-def _prepared(trace: Trace, off: set[int], owners: list[int]) -> set[int]:
+def _preparing_ops(trace: Trace, other_devices: set[int], owners: list[int]) -> set[int]:
     """Find the ops whose results, or what was computed from them, were moved to the expected device."""
     ops, device = trace.ops, trace.tensors.ints("device")
-    carried = trace.copies.ints("source")[~np.isin(trace.copies.ints("to"), list(off))]
-    moved = {owners[row] for row in carried.tolist() if row >= 0 and device[row] in off}
-    found = set()
+    sources = trace.copies.ints("source")[~np.isin(trace.copies.ints("to"), list(other_devices))]
+    moved_owners = {owners[tensor] for tensor in sources.tolist() if tensor >= 0 and device[tensor] in other_devices}
+    preparing = set()
     for op in range(len(ops) - 1, -1, -1):
-        if any(owners[row] in moved for row in ops.lists("outputs")[op].tolist()):
-            found.add(op)
-            moved.update(owners[row] for row in ops.lists("inputs")[op].tolist() if device[row] in off)
-    return found
+        if any(owners[tensor] in moved_owners for tensor in ops.lists("outputs")[op].tolist()):
+            preparing.add(op)
+            inputs = ops.lists("inputs")[op].tolist()
+            moved_owners.update(owners[tensor] for tensor in inputs if device[tensor] in other_devices)
+    return preparing
 
 
-def _inner(trace: Trace, row: int, off: set[int]) -> bool:
-    """Return whether a tensor was computed from others elsewhere: only the first of a chain needs moving."""
+def _comes_from_elsewhere(trace: Trace, row: int, other_devices: set[int]) -> bool:
+    """Return whether an input of the tensor's op was elsewhere too: of `b = a * 2` only `a` needs moving."""
     op = trace.tensors[row].producer
     return op is not None and op.kind == "compute" and any(
-        trace.tensors.number("device", taken) in off for taken in trace.ops.lists("inputs")[op.id].tolist()
+        trace.tensors.number("device", source) in other_devices for source in trace.ops.lists("inputs")[op.id].tolist()
     )  # fmt: skip
 
 
-def _elsewhere(trace: Trace, row: int, op: int, expected: str) -> Elsewhere:
+def _tensor_elsewhere(trace: Trace, row: int, op: int, expected: str) -> Elsewhere:
     tensor = trace.tensors[row]
     name = tensor.name or (
         tensor.site.text if tensor.site and tensor.site.text else sentence("elsewhere.input", op=trace.ops[op].name)
     )
     born = Site.of(tensor.site) if tensor.site else None
-    fix = sentence("elsewhere.before", device=expected, line=_line(trace, op))
+    fix = sentence("elsewhere.before", device=expected, line=_line_of_op(trace, op))
     return Elsewhere(name, tensor.device.name, tensor.shape.dims, tensor.dtype, fix, born)
 
 
-def _line(trace: Trace, op: int) -> str:
+def _line_of_op(trace: Trace, op: int) -> str:
     """Name the line of the user's own code that ran an op."""
-    own = _own_site(trace, op)
-    if own:
-        return sentence("elsewhere.line", site=own, text=own.text)
+    site = _own_site(trace, op)
+    if site:
+        return sentence("elsewhere.line", site=site, text=site.text)
     return sentence("elsewhere.op", op=trace.ops[op].name)
 
 
 def device_error(trace: Trace, expected: str) -> DeviceError | None:
     """Make the error for tensors that were computed with elsewhere; None without any."""
-    used = computed_elsewhere(trace, expected)
-    if not used:
+    if not (used := computed_elsewhere(trace, expected)):
         return None
     devices = sorted({use.tensor.device for use in used})
     error = DeviceError.of("computed-elsewhere", count=len(used), devices=devices, expected=expected)
@@ -119,7 +119,7 @@ def device_error(trace: Trace, expected: str) -> DeviceError | None:
 
 
 def lines_that(trace: Trace, what: str) -> Counter[str]:
-    """Count "syncs" or "copies" by line."""
+    """Count the "syncs" or "copies" of a trace by the line that made them."""
     by_line = Counter[str]()
     for row in diagnose(trace).ledger:
         count = row.syncs if what == "syncs" else row.copies
@@ -143,9 +143,8 @@ def peak_error(peak: Peak | None) -> DeviceError | None:
     """Make the error for more memory than a bound allows."""
     if peak is None or not (highest := peak.beyond()):
         return None
-    return DeviceError.of(
-        "peak-unexpected", device=peak.device, size=format_memory(highest), most=format_memory(peak.most)
-    )
+    size, most = format_memory(highest), format_memory(peak.most)
+    return DeviceError.of("peak-unexpected", device=peak.device, size=size, most=most)
 
 
 def with_expectation(report: Report, expected: str) -> Report:
@@ -156,10 +155,10 @@ def with_expectation(report: Report, expected: str) -> Report:
         note = sentence("note.expect-unknown", device=expected)
         return Report.of(with_report(report.trace, report.findings, report.ledger, (note,)))
     used = computed_elsewhere(report.trace, expected, may_prepare=True)
-    found = [_finding(report.trace, uses, expected) for uses in _by_cause(report.trace, used)]
-    if not found:
+    findings = [_finding(report.trace, uses, expected) for uses in _by_cause(report.trace, used)]
+    if not findings:
         return report
-    return Report.of(with_report(report.trace, worst_first([*report.findings, *found]), report.ledger, ()))
+    return Report.of(with_report(report.trace, worst_first([*report.findings, *findings]), report.ledger, ()))
 
 
 def _by_cause(trace: Trace, used: list[Used]) -> list[list[Used]]:
@@ -167,10 +166,11 @@ def _by_cause(trace: Trace, used: list[Used]) -> list[list[Used]]:
     groups: list[tuple[set[object], list[Used]]] = []
     for use in used:
         lines: set[object] = {(site.file, site.line) for site in (use.tensor.born, _own_site(trace, use.op)) if site}
-        joined = [group for group in groups if not lines.isdisjoint(group[0])]
-        groups = [group for group in groups if group not in joined]
-        groups.append((lines.union(*(at for at, _ in joined)), [*(each for _, uses in joined for each in uses), use]))
-    return [sorted(uses, key=lambda use: (-use.count, use.op)) for _, uses in groups]  # what stays is used most
+        overlapping = [group for group in groups if not lines.isdisjoint(group[0])]
+        groups = [group for group in groups if group not in overlapping]
+        joined = [*(earlier for _, uses in overlapping for earlier in uses), use]
+        groups.append((lines.union(*(theirs for theirs, _ in overlapping)), joined))
+    return [sorted(uses, key=lambda use: (-use.count, use.op)) for _, uses in groups]  # the culprit is used most
 
 
 def _own_site(trace: Trace, op: int) -> Site | None:

@@ -62,7 +62,7 @@ class Options:
 
     @property
     def of_recording(self) -> dict[str, Any]:
-        """Return what `record` takes of them as it is."""
+        """Return the options that are arguments of `record` as they are."""
         return {"max_ops": self.max_ops, "budget": self.budget, "memory": self.memory, "expect": self.expect}
 
     @property
@@ -70,7 +70,7 @@ class Options:
         return self.save, self.html, self.json, self.sarif
 
     def check_files(self) -> None:
-        """Refuse before anything runs a file that cannot be written after it."""
+        """Refuse, before anything runs, a file in a folder that does not exist."""
         for flag, file in zip(("--save", "--html", "--json", "--sarif"), self.files, strict=True):
             folder = os.path.dirname(file or "") or "."
             if not os.path.isdir(folder):
@@ -161,26 +161,26 @@ def with_values(words: Sequence[str], takes_value: Mapping[str, bool], *, to_pro
 
     `to_program`: from the first word on that is neither a flag nor the value of one, all are the program's.
     """
-    found: list[str] = []
+    written: list[str] = []
     rest = deque(words)
     while rest:
-        found.append(word := rest.popleft())
+        written.append(word := rest.popleft())
         if to_program and not word.startswith("-"):
             break
         if word in _ALONE and not (rest and _DEVICES.fullmatch(rest[0])):
-            found.append(_ALONE[word])
+            written.append(_ALONE[word])
         elif takes_value.get(word) and rest:
-            found.append(rest.popleft())
-    return [*found, *rest]
+            written.append(rest.popleft())
+    return [*written, *rest]
 
 
 def nearest(given: str, known: Iterable[str]) -> str:
-    """Return the name that was probably meant; empty where none is like it."""
+    """Return the known name that was probably meant; empty where none is similar."""
     return next(iter(get_close_matches(given, list(known), n=1)), "")
 
 
 def unknown_flag(word: str, flags: Sequence[object], *, command: str, help: str) -> UsageError:
-    """Return the error of a flag that a command has not; a flag begins with its name."""
+    """Return the error for a flag that a command does not have; each of `flags` as text begins with its name."""
     near = nearest(word.partition("=")[0], (str(flag).partition(" ")[0] for flag in flags))
     slug = "unknown-flag.near" if near else "unknown-flag"
     return UsageError.of(slug, flag=word, near=near, flags=comma().join(map(str, flags)), command=command, help=help)

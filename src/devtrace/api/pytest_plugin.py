@@ -50,18 +50,18 @@ class Handle:
 class MarkerOptions:
     """Arguments of a test's marker."""
 
-    def __init__(self, *unnamed: Any, **given: Any) -> None:
-        unknown = set(given) - {"simulate", "expect", "memory", *_LIMITS}
+    def __init__(self, *unnamed: Any, **arguments: Any) -> None:
+        unknown = set(arguments) - {"simulate", "expect", "memory", *_LIMITS}
         if unnamed or unknown:
             from devtrace.words.catalogue import comma, sentence
 
             words = comma().join(sorted(unknown)) or sentence("pytest.unnamed")
             raise pytest.UsageError(sentence("pytest.got", words=words, form=_FORM, help=sentence("pytest.marker")))
-        self.simulate: str | None = given.get("simulate")
-        self.expect: str | None = given.get("expect")
-        self.memory: str | None = given.get("memory")
+        self.simulate: str | None = arguments.get("simulate")
+        self.expect: str | None = arguments.get("expect")
+        self.memory: str | None = arguments.get("memory")
         self.peak: Peak | None = None
-        self.limits: dict[str, int | None] = {key: given.get(key, most) for key, most in _LIMITS.items()}
+        self.limits: dict[str, int | None] = {key: arguments.get(key, most) for key, most in _LIMITS.items()}
 
     def begin(self) -> None:
         """Count the test's memory from here on."""
@@ -71,24 +71,24 @@ class MarkerOptions:
             self.peak = Peak.of(self.memory)
 
     def exceeded(self, recording: record) -> dict[str, str]:
-        """Make a sentence for each limit that the recorded test went beyond, with the lines that did."""
+        """Return a sentence for each limit that the recorded test exceeded, by the limit's name, with the lines."""
         from devtrace.api.expectation_check import peak_error
 
         limits = [(name, most) for name, most in self.limits.items() if most is not None]
-        found = {name: words for name, most in limits if (words := _beyond(recording, name, most))}
+        sentences = {name: text for name, most in limits if (text := _excess(recording, name, most))}
         error = peak_error(self.peak)
-        return found if error is None else {**found, "memory": str(error)}
+        return sentences if error is None else {**sentences, "memory": str(error)}
 
 
-def _beyond(recording: record, name: str, most: int) -> str:
-    """Make the sentence for one limit; "" where the test kept it."""
+def _excess(recording: record, name: str, most: int) -> str:
+    """Return the sentence on a limit that the test exceeded, with the lines that did; "" if it kept the limit."""
     from devtrace.api.expectation_check import lines_that
     from devtrace.contract.entries import COUNTED
     from devtrace.words.catalogue import sentence
 
     if name in COUNTED:
         key, by_line = COUNTED[name], lines_that(recording.trace, name)
-        count, lines = by_line.total(), [f"  {made:,}×  {line}" for line, made in by_line.most_common()]
+        count, lines = by_line.total(), [f"  {times:,}×  {line}" for line, times in by_line.most_common()]
     else:
         key, lines = "pytest.errors" if name == "errors" else "pytest.warnings", []
         count = sum(finding.severity == name.removesuffix("s") for finding in recording.report.findings)
@@ -101,7 +101,7 @@ _OPTIONS: Final = pytest.StashKey[MarkerOptions]()
 _UNDO: Final = pytest.StashKey[ExitStack]()
 _HANDLE: Final = pytest.StashKey[Handle]()
 _RECORDING: Final = pytest.StashKey["record"]()
-_LET_GO: Final[tuple[pytest.StashKey[Any], ...]] = (_RECORDING, _HANDLE)
+_OF_THE_TRACE: Final[tuple[pytest.StashKey[Any], ...]] = (_RECORDING, _HANDLE)
 _EXCEEDED: Final = pytest.StashKey[Mapping[str, int]]()
 _SUITE: Final = pytest.StashKey["Simulation"]()
 """Devices of `--devtrace`, simulated for the whole suite from before it is collected."""
@@ -194,7 +194,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
         return (yield)
     finally:
         item.stash.get(_UNDO, ExitStack()).close()
-        for key in _LET_GO:
+        for key in _OF_THE_TRACE:
             if key in item.stash:
                 del item.stash[key]
 
@@ -223,10 +223,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """Show the report beside the failure of a test: a marked one's always, else if it failed of a device error."""
-    shown: pytest.TestReport = yield
-    if not shown.failed:
-        return shown
+    """Add our report to the failure of a test: to a marked one always, to others if a device error failed them."""
+    test_report: pytest.TestReport = yield
+    if not test_report.failed:
+        return test_report
     from devtrace.runtime.watching import ERRORS
 
     with ERRORS:  # the test's error is its own
@@ -237,12 +237,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
             if item.config.getoption("--devtrace-try"):
                 report = need("trial", "test")(item, report, call.duration)
-
             if _EXCEEDED not in item.stash:
-                shown.sections.append((f"Captured devtrace {call.when}", report.text))
-            entries = entries_of_test(report, shown.nodeid, item.stash.get(_EXCEEDED, {}))
-            setattr(shown, _ATTRIBUTE, [entry.to_json() for entry in entries])
-    return shown
+                test_report.sections.append((f"Captured devtrace {call.when}", report.text))
+            entries = entries_of_test(report, test_report.nodeid, item.stash.get(_EXCEEDED, {}))
+            setattr(test_report, _ATTRIBUTE, [entry.to_json() for entry in entries])
+    return test_report
 
 
 def _report_on(item: pytest.Item, call: pytest.CallInfo[None]) -> Report | None:
@@ -274,7 +273,8 @@ class TestFindings:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Write the files and annotations; a worker has no terminal, and so writes none."""
-        json_file, sarif_file, notes = (self._config.getoption(f"--devtrace-{n}") for n in ("json", "sarif", "notes"))
+        option = self._config.getoption
+        json_file, sarif_file, notes = (option(f"--devtrace-{name}") for name in ("json", "sarif", "notes"))
         if not self._findings and not json_file and not sarif_file:
             return
         from devtrace.contract import code_scanning, findings_json

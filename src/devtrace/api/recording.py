@@ -201,7 +201,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             hide_our_frames(error)
 
     def conclude(self, note: str = "") -> None:
-        """Make the trace and report of what there is, from any thread: a process that is ended leaves no block."""
+        """Make the trace and report of what there is, from any thread: a process ended by a signal leaves no block."""
         assert self._recording is not None
         self._notes = (note,) if note else ()
         self._recording.halt()
@@ -216,39 +216,38 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         faults = missed()
         self._notes = (*self._notes, *_notes_of_torch(recording), *faults)
         try:
-            recorded = recording.finish(self.name, error, self.is_simulated)
+            result = recording.finish(self.name, error, self.is_simulated)
         except Exception as fault:  # noqa: BLE001 (a failing recorder is never the user's exception)
             builder = TraceBuilder(self.name)
             builder.notes.append(sentence_of_fault("note.recording-lost", fault))
             self._report = diagnose(builder.build())
         else:
-            notes = recorded.trace.notes
+            notes = result.trace.notes
             faults += [note for note in notes if note.startswith(("note.op-in-part", "note.call-missed"))]
             advice = [untested()] if faults and untested() else []
-            all_notes = (*map(_worded, notes), *self._notes, *advice)
-            trace = replace(recorded.trace, notes=all_notes, outcome=outcome)
-            self._report = _diagnosed(Trace.of(trace), recorded.snapshot, self._expect)
+            all_notes = (*map(_sentence_of_note, notes), *self._notes, *advice)
+            trace = replace(result.trace, notes=all_notes, outcome=outcome)
+            self._report = _report_of(Trace.of(trace), result.snapshot, self._expect)
         if self._save_path is not None:
             _save(self._report.trace, self._folder, self._save_path)
 
 
 def outcome_of(error: BaseException | None) -> str:
+    """Return `ended`, `interrupted` or `failed: ValueError: ...` for what ended a program."""
     if error is None or (type(error) is SystemExit and not error.code):
         return "ended"
-    return (
-        "interrupted"
-        if isinstance(error, KeyboardInterrupt)
-        else one_line(f"failed: {type(error).__name__}: {text_of(error)}")
-    )
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return one_line(f"failed: {type(error).__name__}: {text_of(error)}")
 
 
-def _worded(note: str) -> str:
+def _sentence_of_note(note: str) -> str:
     """Return the sentence of a note: the recorder keeps its key, and what it is about."""
     key, _, values = note.partition("\t")
     return sentence(key, **json.loads(values or "{}"))
 
 
-def _diagnosed(trace: Trace, snapshot: Snapshot, expect: str | None) -> Report:
+def _report_of(trace: Trace, snapshot: Snapshot, expect: str | None) -> Report:
     """Diagnose while the program's objects are there."""
     try:
         report = diagnose(trace, snapshot)
@@ -266,10 +265,10 @@ def _diagnosed(trace: Trace, snapshot: Snapshot, expect: str | None) -> Report:
 def _save(trace: Trace, folder: Path, path: Path) -> None:
     """Save a trace; where that fails, tell why on stderr."""
     rank = trace.threads[0].rank if len(trace.threads) else -1
-    ranked = ranked_path(path, rank if rank >= 0 else rank_of_job())
-    as_asked, written = write_somewhere(folder, ranked, sentence("cli.trace"), trace.save)
-    if not as_asked:
-        sys.stderr.write(f"{written}\n")
+    path_of_rank = ranked_path(path, rank if rank >= 0 else rank_of_job())
+    is_as_asked, message = write_somewhere(folder, path_of_rank, sentence("cli.trace"), trace.save)
+    if not is_as_asked:
+        sys.stderr.write(f"{message}\n")
 
 
 def _notes_of_torch(recording: Recording) -> list[str]:
@@ -278,5 +277,5 @@ def _notes_of_torch(recording: Recording) -> list[str]:
 
     simulation = running_simulation()
     left_out = recording.left_out | (simulation.left_out if simulation else {})
-    kept = [sentence("note.kept-answer", fault=name) for name in (simulation.kept_answers if simulation else ())]
-    return [*kept, *(note_without(part, fault) for part, fault in left_out.items())]
+    remembered = [sentence("note.kept-answer", fault=name) for name in (simulation.kept_answers if simulation else ())]
+    return [*remembered, *(note_without(part, fault) for part, fault in left_out.items())]

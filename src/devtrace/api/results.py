@@ -63,16 +63,16 @@ class Trace(TraceData):
         return {**vars(self), "case": None}  # stand-ins are of this process
 
     def to_pandas(self) -> dict[str, pandas.DataFrame]:
-        found: dict[str, pandas.DataFrame] = need("export", "pandas")(self)
-        return found
+        frames: dict[str, pandas.DataFrame] = need("export", "pandas")(self)
+        return frames
 
     def to_perfetto(self, path: str | Path) -> Path:
-        written: Path = need("export", "perfetto")(self, path)
-        return written
+        file: Path = need("export", "perfetto")(self, path)
+        return file
 
     def __repr__(self) -> str:
-        named = f" {self.title!r}" if self.title else ""
-        return f"<Trace{named}: {len(self.ops):,} ops on {', '.join(self.devices) or 'no device'}>"
+        title = f" {self.title!r}" if self.title else ""
+        return f"<Trace{title}: {len(self.ops):,} ops on {', '.join(self.devices) or 'no device'}>"
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class Report(ReportData):
 
     def figure(self, kind: str, theme: Literal["light", "dark"] = "light") -> Figure:
         """Return a plotly Figure; `kind` is "devices" or "dtypes"."""
-        drawn: Figure = need("figure", "plotly")(self.trace, kind, theme)
-        return drawn
+        figure: Figure = need("figure", "plotly")(self.trace, kind, theme)
+        return figure
 
     def _repr_mimebundle_(self, *_: object, **__: object) -> tuple[dict[str, Any], dict[str, Any]]:
         """A report that a cell ends with shows as it does below a traced cell."""
@@ -123,8 +123,8 @@ class Report(ReportData):
 
     def __repr__(self) -> str:
         counts = Counter(finding.severity for finding in self.findings)
-        found = ", ".join(pluralize(counts[severity], severity) for severity in SEVERITIES if counts[severity])
-        return f"<Report: {found or 'no findings'} of {self.trace!r}>"
+        counted = ", ".join(pluralize(counts[severity], severity) for severity in SEVERITIES if counts[severity])
+        return f"<Report: {counted or 'no findings'} of {self.trace!r}>"
 
 
 def diagnose(trace: TraceData, snapshot: Snapshot | None = None) -> Report:
@@ -133,17 +133,17 @@ def diagnose(trace: TraceData, snapshot: Snapshot | None = None) -> Report:
     from devtrace.diagnosis.saved_case import Case
 
     expect_kind("diagnose", trace, TraceData, error="wrong-argument.trace")
-    given = Trace.of(trace)
-    if not given._report:
-        saved = given.case if given.case is not None and given.case.files is not None else None
-        case = saved if snapshot is None else Case(given, snapshot)
+    api_trace = Trace.of(trace)
+    if not api_trace._report:
+        saved_case = api_trace.case if api_trace.case is not None and api_trace.case.files is not None else None
+        case = saved_case if snapshot is None else Case(api_trace, snapshot)
         try:
-            report = Report.of(diagnosis.diagnose(case or Case(given)), case)
+            report = Report.of(diagnosis.diagnose(case or Case(api_trace)), case)
         finally:
             if snapshot is not None:
                 snapshot.let_go()
-        given._report[:] = report.trace._report[:] = [report]
-    return given._report[0]
+        api_trace._report[:] = report.trace._report[:] = [report]
+    return api_trace._report[0]
 
 
 def with_note(report: Report, note: str) -> Report:
@@ -172,5 +172,5 @@ def load(*files: str | Path) -> Trace:
 
 
 def _values(data: TraceData | ReportData) -> dict[str, Any]:
-    """Return the fields of a data object, without those that it keeps for itself."""
-    return {each.name: getattr(data, each.name) for each in fields(data) if each.init}
+    """Return the fields that are arguments of the data class, by name."""
+    return {member.name: getattr(data, member.name) for member in fields(data) if member.init}

@@ -26,7 +26,7 @@ from devtrace.runtime.watching import Faults
 _SHARE_OF_RECORDING: Final = 0.25  # of the budget: what is learned, and what stays of the hooks, takes the rest
 _MANY_OPS: Final = 50_000
 _MOST_EVENTS: Final = 512
-_CHANGE: Final[Key] = ()
+_CHANGE_KEY: Final[Key] = ()
 _LINE: Final = 2  # numbers of such a key
 _READ_AT, _ATTACHED_AT = -1, -2
 
@@ -40,21 +40,22 @@ class Budget:
         self._recorder, self._share, self._faults = recorder, share, Faults(self._give_up)
         self._lines = Lines(self._is_known)
         self._known: set[Key] = set()  # lines of segments that are known
-        self._ran: set[Key] = set()  # ... of this one
+        self._lines_run: set[Key] = set()  # lines that this segment ran
         self._events: dict[Key, Event] = {}
-        self._event = Event(())  # the last one
+        self._event = Event(())  # the last event
         self._run = Run(recorder, 0)  # what is recorded after it
-        self._whole: Run | None = None  # like which the segment is of which only the rest is recorded
-        self._round: set[Event] = set()  # events since the last segment that is not known
-        self._top: Event | None = None  # whose repetitions are left out; so many are still to come
-        self._left = self._since = 0  # and began then, or the recorded one after them; 0 where something else ran too
+        self._partial_run: Run | None = None  # counts for the skipped beginning of a segment whose end is recorded
+        self._known_round: set[Event] = set()  # events since the last segment that is not known
+        self._skipped_event: Event | None = None  # whose repetitions are left out
+        self._to_skip = 0  # repetitions of it that are still to come
+        self._skipping_since = 0  # when they, or the recorded one after them, began; 0 where something else ran too
         self._lengths: dict[Key, int] = {}  # by place: repetitions until the loop there ended
-        self._due: Counter[Segment] = Counter()  # how often they were left out
+        self._skip_counts: Counter[Segment] = Counter()  # how often each segment was skipped
         self._loop = self._ops = 0  # loops that have ended; ops that are counted
 
     def begin(self, state: ThreadState) -> None:
         self._state, self.ident = state, state.ident
-        self._around = {id(each.f_code) for each in outward(sys._getframe(1))}  # what is around it never changes
+        self._around = {id(frame.f_code) for frame in outward(sys._getframe(1))}  # what is around it never changes
 
     def leaves_out(self, module: Any) -> bool:
         if not self._is_between():
@@ -65,27 +66,27 @@ class Budget:
             code = id(frame.f_code)
             key += (code, frame.f_lasti)
             frame = None if code in self._around else frame.f_back
-        self.inside = self.ident if self._reach(tuple(key)) else -1
+        self.inside = self.ident if self._take_event(tuple(key)) else -1
         return self.off
 
     def end_call(self) -> None:
         self.inside = -1
         if self._changed:
-            self._reach_within(_CHANGE)
+            self._take_change(_CHANGE_KEY)
 
     def step(self, optimizer: Any) -> bool:
-        return self._reach((id(optimizer),)) if self._is_between() else self.off
+        return self._take_event((id(optimizer),)) if self._is_between() else self.off
 
     def attach(self, site: int) -> bool:
         return self._is_known((_ATTACHED_AT, site))
 
     def change(self) -> bool:
-        left_out = self._changed = self.off
-        if left_out:
-            self._reach_within(_CHANGE)
-        elif self._whole is None:
+        is_off = self._changed = self.off
+        if is_off:
+            self._take_change(_CHANGE_KEY)
+        elif self._partial_run is None:
             self._end_loop(self._event)
-        return left_out
+        return is_off
 
     def stop(self) -> None:
         if self.ident < 0:
@@ -93,69 +94,69 @@ class Budget:
         with self._faults:
             if not self.off:
                 self._end_run()
-            elif self.inside < 0 and (last := self._event.last) is not None:
-                self._ops += last.count(1, last.next_round())  # what came after the event has ended
+            elif self.inside < 0 and (last_run := self._event.last) is not None:
+                self._ops += last_run.count(1, last_run.next_round())  # what came after the event has ended
             self._count_left_out()
             self._lines.forget()
             READS.forget()
-            self._note()
+            self._add_note()
         self.ident = self.inside = -1
 
     def _is_between(self) -> bool:
-        """Return whether no call of a module, no step and no backward pass is on."""
+        """Return whether the program is outside of all modules' calls, optimizers' steps and backward passes."""
         return self.inside < 0 and not self._state.opened and not self._state.steps and current_node() is None
 
-    def _reach(self, key: Key) -> bool:
-        """Take the next event; return whether it is left out."""
+    def _take_event(self, key: Key) -> bool:
+        """Go on to the next event, a key of `_events`; return whether recording is off after it."""
         try:
             segment = self._event.after.get(key)
             if not self.off:
-                self._record(key)
+                self._record_event(key)
             elif segment is not None and segment.is_known and not self._changed:
-                self._due[segment] += 1
+                self._skip_counts[segment] += 1
                 event = self._event = segment.end
-                if event is self._top:
-                    self._pass(event)
+                if event is self._skipped_event:
+                    self._skip_repetition(event)
             else:
-                self._whole, self._since = self._event.last, 0
+                self._partial_run, self._skipping_since = self._event.last, 0
                 if len(key) != _LINE:
                     self._end_loop()
-                self._resume(self._event_at(key))
+                self._resume_recording(self._event_at(key))
         except Exception as fault:  # noqa: BLE001 (a `with` takes longer than the rest)
             self._give_up(fault)
         return self.off
 
-    def _reach_within(self, key: Key) -> bool:
-        """Take something new in the middle of a segment; return whether it is recorded."""
+    def _take_change(self, key: Key) -> bool:
+        """Resume recording for something new in the middle of a segment; return whether it is recorded."""
         if self.off and self._is_between():
-            self._reach(key)
+            self._take_event(key)
         return not self.off
 
     def _is_known(self, line: Key) -> bool:
-        """Return whether a line is known, which is about to run; one that is not is recorded."""
+        """Return whether the line that is about to run is known; if not, record it."""
         is_known = line in self._known
-        if not is_known and get_ident() == self.ident and self._reach_within(line):
-            self._ran.add(line)
+        if not is_known and get_ident() == self.ident and self._take_change(line):
+            self._lines_run.add(line)
         return is_known
 
     def _at_a_read(self, frame: Any) -> None:
         with self._faults:
             self._is_known((_READ_AT, find(frame)))
 
-    def _pass(self, event: Event) -> None:
-        """Leave out a further repetition; after the last of those planned, record one."""
-        self._left -= 1
-        if self._left > 0 and self._is_alone():
+    def _skip_repetition(self, event: Event) -> None:
+        """Skip one more repetition of the event, or record it if it is the last of those to skip."""
+        self._to_skip -= 1
+        if self._to_skip > 0 and self._runs_alone():
             event.repetitions += 1
             return
         now = thread_time_ns()
-        if self._since:
-            event.plain = min(event.plain, (now - self._since) / (event.batch - self._left))
-            self._since = now
-        self._resume(event)
+        if self._skipping_since:
+            event.skipped_time = min(event.skipped_time, (now - self._skipping_since) / (event.batch - self._to_skip))
+            self._skipping_since = now
+        self._resume_recording(event)
 
-    def _record(self, key: Key) -> None:
-        """Take an event that is recorded; leave out repetitions from there on if all since its last time is known."""
+    def _record_event(self, key: Key) -> None:
+        """Take an event that is recorded; stop recording after it if all since it came last is known."""
         before, run = self._event, self._end_run()
         segment = before.after.setdefault(key, Segment(self._event_at(key)))
         segment.note(run)
@@ -163,26 +164,26 @@ class Budget:
         sites = set(run.ops[:, 2].tolist())
         if self._lines.are_seen:
             self._lines.watch(sites, sys._getframe(1))
-        is_free = self._recorder.active and not self._given_up and mode_stack.all_are_ours() and self._is_alone()
-        if not segment.is_known or not is_free:
+        may_stop = self._recorder.active and not self._given_up and mode_stack.all_are_ours() and self._runs_alone()
+        if not segment.is_known or not may_stop:
             self._end_loop()
         elif len(before.key) != _LINE:
-            self._known |= self._ran | {(_READ_AT, site) for site in sites}
-        is_round = segment.end in self._round
-        self._arrive(segment.end)
-        self._left -= segment.end is self._top
-        if len(before.key) == _LINE and self._left > 0:  # it is new time and again, and what followed it is known
-            self._pause()
-        elif is_round:
-            self._leave_out(segment.end)
-        self._run, self._ran = Run(self._recorder, self._loop), set()
+            self._known |= self._lines_run | {(_READ_AT, site) for site in sites}
+        comes_again = segment.end in self._known_round
+        self._begin_event(segment.end)
+        self._to_skip -= segment.end is self._skipped_event
+        if len(before.key) == _LINE and self._to_skip > 0:  # it is new time and again, and what followed it is known
+            self._stop_recording()
+        elif comes_again:
+            self._begin_skipping(segment.end)
+        self._run, self._lines_run = Run(self._recorder, self._loop), set()
 
     def _end_run(self) -> Run:
-        """End what was recorded of a segment, and count what came before it."""
+        """End the run of the segment before the event; count what was skipped before the run began."""
         self._run.end()
-        if self._whole is not None:
-            self._ops += self._whole.count(1, self._run.ops)
-            self._whole = None
+        if self._partial_run is not None:
+            self._ops += self._partial_run.count(1, self._run.ops)
+            self._partial_run = None
         return self._run
 
     def _event_at(self, key: Key) -> Event:
@@ -190,69 +191,69 @@ class Budget:
             self._events.clear()
         return self._events.setdefault(key, Event(key))
 
-    def _arrive(self, event: Event) -> None:
-        """Begin an event that is recorded."""
+    def _begin_event(self, event: Event) -> None:
+        """Begin an event after which ops are recorded."""
         self._event = event
-        self._round.add(event)
+        self._known_round.add(event)
         event.repetitions += 1
 
-    def _end_loop(self, *last: Event) -> None:
-        """Something is new, after the last event where one is given: all is recorded until it is known."""
-        if self._top is not None:
-            self._lengths[self._top.key[1:]] = self._top.repetitions
+    def _end_loop(self, *last_event: Event) -> None:
+        """After something new, record all until it is known; `last_event` is where the new round begins."""
+        if self._skipped_event is not None:
+            self._lengths[self._skipped_event.key[1:]] = self._skipped_event.repetitions
             self._loop += 1
             for event in self._events.values():
                 event.repetitions = 0
-        self._top, self._round, self._since, self._left = None, {*last}, 0, 0
+        self._skipped_event, self._known_round, self._skipping_since, self._to_skip = None, {*last_event}, 0, 0
 
-    def _leave_out(self, event: Event) -> None:
-        """Leave out so many repetitions of an event that the budget is kept, but not the last one of a loop."""
+    def _begin_skipping(self, event: Event) -> None:
+        """Skip from here as many repetitions of the event as keep the budget, but not the last one of a loop."""
         now = thread_time_ns()
-        if event is self._top and self._since:
-            event.dear = min(event.dear, now - self._since)
-        if isfinite(extra := event.dear - event.plain):
-            enough = int(extra / (self._share * _SHARE_OF_RECORDING * max(event.plain, 1.0))) + 1
+        if event is self._skipped_event and self._skipping_since:
+            event.recorded_time = min(event.recorded_time, now - self._skipping_since)
+        if isfinite(cost_of_recording := event.recorded_time - event.skipped_time):
+            enough = int(cost_of_recording / (self._share * _SHARE_OF_RECORDING * max(event.skipped_time, 1.0))) + 1
             event.batch = max(min(2 * event.batch, enough), FIRST_BATCH)
-        last = self._lengths.get(event.key[1:], 0) - event.repetitions  # it is mostly as long as before
-        if last == 0:
-            self._round = {event}
+        left_in_loop = self._lengths.get(event.key[1:], 0) - event.repetitions  # it is mostly as long as before
+        if left_in_loop == 0:
+            self._known_round = {event}
             return
-        self._top, self._since = event, now
-        self._left = event.batch = last if 0 < last <= 2 * event.batch else event.batch
-        self._pause()
+        self._skipped_event, self._skipping_since = event, now
+        self._to_skip = event.batch = left_in_loop if 0 < left_in_loop <= 2 * event.batch else event.batch
+        self._stop_recording()
 
-    def _is_alone(self) -> bool:
-        """Return whether no other thread has run an op yet: those of a progress bar or a queue never do."""
-        others = [state for state in list(self._recorder.states.values()) if state is not self._state]
-        return not any(other.mode is not None and other.op & NUMBERS for other in others)
+    def _runs_alone(self) -> bool:
+        """Return whether no other thread has run an op yet: the threads of a progress bar or a queue never do."""
+        other_threads = [state for state in list(self._recorder.states.values()) if state is not self._state]
+        return not any(thread.mode is not None and thread.op & NUMBERS for thread in other_threads)
 
-    def _pause(self) -> None:
+    def _stop_recording(self) -> None:
         self.off = self._state.mode.pause()
         if self.off and not self._lines.are_seen:
             READS.watch(self._at_a_read)
 
-    def _resume(self, event: Event) -> None:
+    def _resume_recording(self, event: Event) -> None:
         self.off = self._changed = False
         READS.forget()
         self._state.mode.resume()
         self._count_left_out()
         self._recorder.pack(self._state)
-        self._round, self._ran, self._run = set(), set(), Run(self._recorder, self._loop)
-        self._arrive(event)
+        self._known_round, self._lines_run, self._run = set(), set(), Run(self._recorder, self._loop)
+        self._begin_event(event)
 
     def _give_up(self, fault: Exception) -> None:
         """Record all from here on, after a fault of ours."""
         self._given_up = True
         self._recorder.fault(fault)
         if self.off:
-            self._due.clear()
-            self._resume(self._event)
+            self._skip_counts.clear()
+            self._resume_recording(self._event)
 
     def _count_left_out(self) -> None:
-        self._ops += sum(segment.count(times) for segment, times in self._due.items())
-        self._due.clear()
+        self._ops += sum(segment.count(times) for segment, times in self._skip_counts.items())
+        self._skip_counts.clear()
 
-    def _note(self) -> None:
+    def _add_note(self) -> None:
         note, recorded = self._recorder.note, sum(state.op & NUMBERS for state in self._recorder.threads)
         if self._ops:
             note("note.repetitions", recorded=recorded, ops=self._ops)

@@ -26,15 +26,15 @@ class Lines:
         self.are_seen = self._tool >= 0
 
     def watch(self, ran_at: Iterable[int], frame: Any) -> None:
-        """Watch the user's code at sites and around a frame: a loop may stand in a function that runs no op itself."""
-        codes = {sites.position(own).code for site in ran_at if (own := sites.own(site)) >= 0}
-        codes |= {each.f_code for each in outward(frame) if sites.files[each.f_code.co_filename] == sites.USER}
+        """Watch the user's code at sites and around a frame: a loop may stand in a function that runs no op."""
+        codes = {sites.position(user_site).code for site in ran_at if (user_site := sites.own(site)) >= 0}
+        codes |= {outer.f_code for outer in outward(frame) if sites.files[outer.f_code.co_filename] == sites.USER}
         events = _monitoring.events
         for code in codes:
             if not self._codes:
                 _monitoring.use_tool_id(self._tool, "devtrace")
-                _monitoring.register_callback(self._tool, events.LINE, self._line)
-                _monitoring.register_callback(self._tool, events.PY_RETURN, lambda code, *_: self._line(code, -1))
+                _monitoring.register_callback(self._tool, events.LINE, self._at_line)
+                _monitoring.register_callback(self._tool, events.PY_RETURN, lambda code, *_: self._at_line(code, -1))
             if id(code) not in self._codes:
                 self._codes[id(code)] = code
                 _monitoring.set_local_events(self._tool, code, events.LINE | events.PY_RETURN)
@@ -46,5 +46,6 @@ class Lines:
             _monitoring.free_tool_id(self._tool)
         self._codes = {}
 
-    def _line(self, code: CodeType, line: int) -> Any:
+    def _at_line(self, code: CodeType, line: int) -> Any:
+        """Return DISABLE for a known line, so that Python does not call back at it again."""
         return _monitoring.DISABLE if self._is_known((id(code), line)) else None

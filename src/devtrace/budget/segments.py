@@ -30,14 +30,14 @@ class Run:
     """Ops that are recorded from here on, until `end`: of each thread, as number, head, site and layout."""
 
     def __init__(self, recorded: RecordedOps, loop: int) -> None:
-        self._recorded, self.loop = recorded, loop
-        self.seen = self.lately = 1  # times that one like it ran until now; those in the same loop
+        self._recorded_ops, self.loop = recorded, loop
+        self.seen = self.seen_in_loop = 1  # times that one like it ran until now; those in the same loop
         self._begins = {state.index: state.op & NUMBERS for state in recorded.threads}
         self._first_copy = len(recorded.copies)
 
     def end(self) -> None:
-        self.copies = self._recorded.copies[self._first_copy :]
-        parts = [(state, _ops_since(state, self._begins.get(state.index, 0))) for state in self._recorded.threads]
+        self.copies = self._recorded_ops.copies[self._first_copy :]
+        parts = [(state, _ops_since(state, self._begins.get(state.index, 0))) for state in self._recorded_ops.threads]
         self.ops = np.concatenate([ops for _, ops in parts])
         self.parts = [part for part in parts if len(part[1])]
 
@@ -45,35 +45,35 @@ class Run:
         """Return whether the same ops ran at the same lines, and copied the same, with layouts that both may have."""
         if not np.array_equal(self.ops[:, 1:3], other.ops[:, 1:3]):
             return False
-        copies, other_copies = ([(each.source, each.target) for each in run.copies] for run in (self, other))
-        one, two = self.ops[:, 3], other.ops[:, 3]
-        return copies == other_copies and bool(((one == two) | (one < 0) | (two < 0)).all())
+        copies, other_copies = ([(copy.source, copy.target) for copy in run.copies] for run in (self, other))
+        layouts, other_layouts = self.ops[:, 3], other.ops[:, 3]
+        return copies == other_copies and bool(((layouts == other_layouts) | (layouts < 0) | (other_layouts < 0)).all())
 
     def next_round(self) -> Array:
         """Return the ops from where the code goes back: of a loop that goes on."""
         places = [sites.position(sites.own(site)) if site >= 0 else None for site in self.ops[:, 2].tolist()]
-        for at, (before, here) in enumerate(pairwise(places), 1):
+        for index, (before, here) in enumerate(pairwise(places), 1):
             if before and here and before.code is here.code and here.instruction < before.instruction:
-                return self.ops[at:]
+                return self.ops[index:]
         return self.ops[:0]
 
     def count(self, times: int, later: Array | None = None) -> int:
-        """Let the ops count for so many times more, but for those that ran `later` instead; return how many."""
-        ran, total = Counter(map(tuple, later[:, 1:3].tolist() if later is not None else ())), 0
+        """Count each op `times` more, or once less if it is among the ops `later`; return the ops counted."""
+        ran_later, total = Counter(map(tuple, later[:, 1:3].tolist() if later is not None else ())), 0
         for state, ops in self.parts:
             state.pack()
             more = np.full(len(ops), times, dtype=np.int32)
-            for at, op in enumerate(map(tuple, ops[:, 1:3].tolist()) if ran else ()):
-                more[at] -= ran[op] > 0
-                ran[op] -= 1
+            for index, op in enumerate(map(tuple, ops[:, 1:3].tolist()) if ran_later else ()):
+                more[index] -= ran_later[op] > 0
+                ran_later[op] -= 1
             for chunk in _chunks_since(state, ops[0, 0]):
                 first, last = np.searchsorted(chunk.number, (ops[0, 0], ops[-1, 0] + 1))
                 chunk.times[first:last] += more[np.searchsorted(ops[:, 0], chunk.number[first:last])]
-            for copied in self.copies:
-                if copied.op >> THREAD_SHIFT == state.index:
-                    again = int(more[np.searchsorted(ops[:, 0], copied.op & NUMBERS)])
-                    copied.times += again
-                    copied.more += again * size_of(self._recorded.rows.layouts[copied.source])
+            for copy in self.copies:
+                if copy.op >> THREAD_SHIFT == state.index:
+                    again = int(more[np.searchsorted(ops[:, 0], copy.op & NUMBERS)])
+                    copy.times += again
+                    copy.more += again * size_of(self._recorded_ops.rows.layouts[copy.source])
             total += int(more.sum())
         return total
 
@@ -100,20 +100,21 @@ class Segment:
     is_known: bool = False
 
     def note(self, run: Run) -> None:
-        alike = next((each for each in self.runs if run.is_like(each)), None)
-        if alike is not None:
-            self.runs.remove(alike)
-            run.seen += alike.seen
-            run.lately += alike.lately if alike.loop == run.loop else 0
+        """Add a run in place of the earlier one like it; the segment is known once enough runs were alike."""
+        match = next((earlier for earlier in self.runs if run.is_like(earlier)), None)
+        if match is not None:
+            self.runs.remove(match)
+            run.seen += match.seen
+            run.seen_in_loop += match.seen_in_loop if match.loop == run.loop else 0
         self.runs = [*self.runs[-NEEDED:], run]
         self.is_known = run.seen >= NEEDED
 
     def count(self, times: int) -> int:
-        """Let the known runs count for so many times more in all, each by how often it was seen; return their ops."""
-        known = [run for run in self.runs if run.seen >= NEEDED and run.loop == self.runs[-1].loop]
-        seen = np.cumsum([0, *(run.lately for run in known)])
-        parts = np.diff(times * seen // seen[-1]).tolist()
-        return sum(run.count(part) for run, part in zip(known, parts, strict=True))
+        """Share so many repetitions among the known runs, by how often each was seen; return the ops counted."""
+        known_runs = [run for run in self.runs if run.seen >= NEEDED and run.loop == self.runs[-1].loop]
+        seen_until = np.cumsum([0, *(run.seen_in_loop for run in known_runs)])
+        shares = np.diff(times * seen_until // seen_until[-1]).tolist()
+        return sum(run.count(part) for run, part in zip(known_runs, shares, strict=True))
 
 
 @dataclass(eq=False, slots=True)
@@ -125,5 +126,5 @@ class Event:
     last: Run | None = None
     repetitions: int = 0  # of this loop, each until the event comes again
     batch: int = FIRST_BATCH  # how many of them are left out next
-    dear: float = inf  # nanoseconds of one that is recorded
-    plain: float = inf  # ... that is left out
+    recorded_time: float = inf  # nanoseconds of one that is recorded
+    skipped_time: float = inf  # ... that is left out

@@ -82,9 +82,9 @@ class Launch:
             self.error = error
             self._leave_error(error)
             if type(error) is SystemExit and not error.code:
-                self._fail_if_asked()
+                self._exit_as_asked()
             raise
-        self._fail_if_asked()
+        self._exit_as_asked()
 
     def _leave_error(self, error: BaseException) -> None:
         print_as_its_own(error)
@@ -96,18 +96,18 @@ class Launch:
     def _start(self) -> None:
         from devtrace.api.recording import record
 
-        asked = self.options.of_recording
-        recording = record(self.options.simulate, name=self.program.name, namespace=self._namespace, **asked)
+        flags = self.options.of_recording
+        recording = record(self.options.simulate, name=self.program.name, namespace=self._namespace, **flags)
         recording.__enter__()
         self.recording = recording
 
     def _at_exit(self) -> None:
         """End the recording and report it. Whatever happens, the interpreter goes on to exit as it would."""
-        if forks.origin() != self.process:
+        if forks.origin() != self.process:  # a forked child
             return
         self._report(self._end)
         if type(self.error) is KeyboardInterrupt:
-            _still_die_of_the_interrupt()
+            _let_the_interrupt_end_the_process()
 
     def _end(self) -> None:
         if self.recording is not None:
@@ -154,25 +154,25 @@ class Launch:
         self._print(report)
         if self._is_saved:
             self._write(self._plain_path, sentence("cli.trace"), self.options.saver(trace))
-        self._give(report, is_whole=is_whole)
+        self._write_reports(report, is_whole=is_whole)
         if self._job is not None and self.rank == 0 and not is_whole:
-            how = "stopped" if self._ended_by else "failed" if self.error is not None else "ended"
-            of_job = self._job.report(how, lambda: self._postponed != 0)
-            if of_job is not None:
+            ending = "stopped" if self._ended_by else "failed" if self.error is not None else "ended"
+            job_report = self._job.report(ending, lambda: self._postponed != 0)
+            if job_report is not None:
                 self.rank = None
-                self._print(of_job)
-                self._give(of_job, is_whole=True)
+                self._print(job_report)
+                self._write_reports(job_report, is_whole=True)
 
     def _print(self, report: ReportData) -> None:
         from devtrace.report.text import terminal_width, text
 
-        of_rank = "" if self.rank is None else sentence("run.rank", rank=self.rank)
-        above = of_rank or (sentence("run.job") if self._ranks > 1 else "")
-        print_line("\n".join(["", *filter(None, [above]), text(report, terminal_width(sys.stderr))]))
-        if of_rank or self._ranks < 2:
+        rank_heading = "" if self.rank is None else sentence("run.rank", rank=self.rank)
+        heading = rank_heading or (sentence("run.job") if self._ranks > 1 else "")
+        print_line("\n".join(["", *filter(None, [heading]), text(report, terminal_width(sys.stderr))]))
+        if rank_heading or self._ranks < 2:
             self._hint_without_cuda()
 
-    def _give(self, report: ReportData, *, is_whole: bool) -> None:
+    def _write_reports(self, report: ReportData, *, is_whole: bool) -> None:
         """Write a report in all forms asked for; of one rank of a job only the files of that rank."""
         from devtrace.contract import code_scanning
         from devtrace.contract.entries import entries_of
@@ -197,9 +197,9 @@ class Launch:
         if self.error is not None and is_lack_of_cuda(self.error):
             print_line(sentence("run.no-cuda", code=f"devtrace run --simulate cuda:1 {self.program}"))
 
-    def _fail_if_asked(self) -> None:
-        """Give the exit code of `--fail-on`, which Python picks before anything runs at exit: so that runs now."""
-        if self.options.fail_on is not None and forks.origin() == self.process:
+    def _exit_as_asked(self) -> None:
+        """Run what is registered at exit, then exit with the code of `--fail-on`: at the real exit it is too late."""
+        if self.options.fail_on is not None and forks.origin() == self.process:  # not in a forked child
             threading._shutdown()  # type: ignore[attr-defined]
             atexit._run_exitfuncs()
             if self._is_over_limit:
@@ -246,7 +246,7 @@ class Launch:
         self._report(self._conclude)
 
     def _wait_for_signal(self, receive: socket.socket) -> None:
-        """Save from here where the main thread hangs in C and runs no Python handler, and end the process."""
+        """Save from this thread if the main one hangs in C and runs no Python handler; then end the process."""
         while received := receive.recv(1):
             number = received[0]
             if number in ENDING and not self.reported.wait(PATIENCE):
@@ -255,8 +255,8 @@ class Launch:
                     _die_of(number)
 
     def _leave_child(self) -> None:
-        """A forked child of the program's is not recorded, and dies of signals as it would."""
-        if forks.is_ours():
+        """Record nothing in a child that the program forks, and let signals end it as they would."""
+        if forks.is_ours():  # devtrace's own fork, in which the program goes on
             return
         for number in ENDING:
             if signal.getsignal(number) == self._on_signal:
@@ -271,7 +271,7 @@ def _die_of(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
-def _still_die_of_the_interrupt() -> None:
+def _let_the_interrupt_end_the_process() -> None:
     """Set the interpreter's flag that an interrupt ended the program, so that it ends itself by SIGINT.
 
     Running any text clears the flag (making a namedtuple does); running one that is interrupted sets it.

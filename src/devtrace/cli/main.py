@@ -37,9 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> Parser:
     parser = Parser(prog="devtrace", description=sentence("cli.description"))
-    own = f"devtrace {own_version()}"
-    parser.add_argument("--version", action="version", version=own, help=sentence("cli.version"))
-    parser.set_defaults(command=lambda options: _help(parser))
+    version = f"devtrace {own_version()}"
+    parser.add_argument("--version", action="version", version=version, help=sentence("cli.version"))
+    parser.set_defaults(command=lambda options: _print_help(parser))
     commands = parser.add_subparsers(metavar="COMMAND")
     for name, add_to in _COMMANDS.items():
         add_to(commands)
@@ -50,11 +50,8 @@ def _parser() -> Parser:
 
 
 def _add_run(commands: Any) -> None:
-    run = commands.add_parser(
-        "run",
-        help=sentence("cli.run"),
-        usage="devtrace run [option ...] SCRIPT [ARG ...] | -m MODULE [ARG ...]",
-    )
+    usage = "devtrace run [option ...] SCRIPT [ARG ...] | -m MODULE [ARG ...]"
+    run = commands.add_parser("run", help=sentence("cli.run"), usage=usage)
     for flag in _PROGRAM_FLAGS:
         switch = {"action": "store_false" if flag.name.startswith("--no-") else "store_true"}
         value: Any = {"metavar": flag.metavar, "type": flag.read} if flag.metavar else switch
@@ -68,23 +65,23 @@ def _add_run(commands: Any) -> None:
     run.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help=sentence("cli.script"))
 
 
-def _help(parser: argparse.ArgumentParser) -> int:
+def _print_help(parser: argparse.ArgumentParser) -> int:
     parser.print_help(sys.stderr)
     return USAGE
 
 
 def _run(options: argparse.Namespace) -> int:
     overlay.use_from_environment()
-    program = _program(options)
+    program = _program_to_run(options)
     program.check()
-    given, known = vars(options), {each.name for each in fields(Options)}
-    chosen = Options(**{name: value for name, value in given.items() if name in known})
-    chosen.check_files()
-    options.way(program, chosen)
+    names = {option.name for option in fields(Options)}
+    flags = Options(**{name: value for name, value in vars(options).items() if name in names})
+    flags.check_files()
+    options.way(program, flags)
     return 0
 
 
-def _program(options: argparse.Namespace) -> Program:
+def _program_to_run(options: argparse.Namespace) -> Program:
     words = options.script if options.module is None else options.module
     if not words:
         raise UsageError.of("program-missing")

@@ -30,8 +30,8 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("-h", "--help", action="help", help=sentence("cli.help"))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        given = sys.argv[1:] if args is None else list(args)
-        words = with_values(given, self.takes_value, to_program=True)
+        arguments = sys.argv[1:] if args is None else list(args)
+        words = with_values(arguments, self.takes_value, to_program=True)
         options, unknown = super().parse_known_args(words, namespace)
         for word in unknown:
             if word.startswith("-"):
@@ -47,11 +47,7 @@ class Parser(argparse.ArgumentParser):
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     def add_usage(
-        self,
-        usage: str | None,
-        actions: Iterable[argparse.Action],
-        groups: Iterable[Any],
-        prefix: str | None = None,
+        self, usage: str | None, actions: Iterable[argparse.Action], groups: Iterable[Any], prefix: str | None = None
     ) -> None:
         super().add_usage(usage, actions, groups, sentence("cli.usage") if prefix is None else prefix)
 

@@ -43,7 +43,7 @@ def add_gate(parser: Parser) -> None:
 
 
 def report_of(options: argparse.Namespace) -> Report:
-    """Return the report that files have; with `--again` the one that is made of their case today."""
+    """Return the report that the files hold; with `--again`, diagnose anew from the case that a file holds."""
     from devtrace.api.results import diagnose
 
     trace = loaded(options.files)
@@ -76,9 +76,9 @@ def give_report(options: argparse.Namespace) -> int:
     from devtrace.contract.forms import TO_STDOUT, Forms
     from devtrace.report.text import terminal_width, text
 
-    report, given = options.read(options), vars(options)
-    entries = entries_of(report.findings, given.get("fail_on", "warning"))
-    forms = Forms(report, entries, project_folder(Path.cwd()), "notes" in given)
+    report, flags = options.read(options), vars(options)
+    entries = entries_of(report.findings, flags.get("fail_on", "warning"))
+    forms = Forms(report, entries, project_folder(Path.cwd()), "notes" in flags)
     stream = sys.stderr if options.json in TO_STDOUT else sys.stdout
     print_line(text(report, terminal_width(stream)), stream)
     for path, what, write_to in forms.files(options.json, options.sarif):

@@ -32,9 +32,9 @@ class Entry:
 
 
 def entries_of(findings: Iterable[Finding], fail_on: str | None = None) -> list[Entry]:
-    """Return findings, each with whether it is what the command is to fail on."""
-    worst = FAIL_ON[: FAIL_ON.index(fail_on) + 1] if fail_on else ()
-    return in_order(Entry(each, f"--fail-on {fail_on}" if each.severity in worst else "") for each in findings)
+    """Return an entry for each finding, with the limit `--fail-on warning` if the command is to fail on it."""
+    limit, failing = f"--fail-on {fail_on}", FAIL_ON[: FAIL_ON.index(fail_on) + 1] if fail_on else ()
+    return in_order(Entry(finding, limit if finding.severity in failing else "") for finding in findings)
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
@@ -44,8 +44,8 @@ def in_order(entries: Iterable[Entry]) -> list[Entry]:
 
 def read_entries(data: Iterable[Mapping[str, Any]]) -> list[Entry]:
     """Return entries that were written, of several reports, the largest of each level first."""
-    entries = [Entry(from_json(each), each["limit"], each["test"]) for each in data]
-    rank = {id(finding): number for number, finding in enumerate(worst_first(entry.finding for entry in entries))}
+    entries = [Entry(from_json(values), values["limit"], values["test"]) for values in data]
+    rank = {id(finding): place for place, finding in enumerate(worst_first(entry.finding for entry in entries))}
     return in_order(sorted(entries, key=lambda entry: rank[id(entry.finding)]))
 
 
@@ -61,25 +61,26 @@ COUNTED: Final = {"syncs": "syncs-unexpected.got", "copies": "copies-unexpected.
 
 def entries_of_test(report: ReportData, test: str, broken: Mapping[str, int]) -> list[Entry]:
     """Return the findings of a test that failed; `broken` has the most that each broken limit allows."""
-    found = [Entry(each, _limit(each, broken), test) for each in report.findings]
-    known = {(entry.limit.partition("=")[0], _line(entry.finding.site)) for entry in found if entry.limit}
+    entries = [Entry(finding, _broken_limit(finding, broken), test) for finding in report.findings]
+    explained = {(entry.limit.partition("=")[0], _line_alone(entry.finding.site)) for entry in entries if entry.limit}
     added = [
         Entry(finding, f"{name}={broken[name]}", test)
         for name in COUNTED
         if name in broken
-        for finding in _lines(report, name, broken[name])
-        if (name, _line(finding.site)) not in known
+        for finding in _findings_of_lines(report, name, broken[name])
+        if (name, _line_alone(finding.site)) not in explained
     ]
-    return in_order([*found, *added])
+    return in_order([*entries, *added])
 
 
-def _limit(finding: Finding, broken: Mapping[str, int]) -> str:
-    of_rule = "syncs" if finding.rule == "host-sync" else "copies" if finding.rule.endswith("-copy") else ""
-    name = next((name for name in (of_rule, f"{finding.severity}s") if name in broken), "")
+def _broken_limit(finding: Finding, broken: Mapping[str, int]) -> str:
+    """Return `syncs=0` for a sync if that limit is broken, else `warnings=3` for a warning; "" if none is."""
+    counted = "syncs" if finding.rule == "host-sync" else "copies" if finding.rule.endswith("-copy") else ""
+    name = next((name for name in (counted, f"{finding.severity}s") if name in broken), "")
     return f"{name}={broken[name]}" if name else ""
 
 
-def _lines(report: ReportData, name: str, most: int) -> Iterator[Finding]:
+def _findings_of_lines(report: ReportData, name: str, most: int) -> Iterator[Finding]:
     """Yield a finding for each line that waits or copies."""
     for row in report.ledger:
         count: int = getattr(row, name)
@@ -88,5 +89,5 @@ def _lines(report: ReportData, name: str, most: int) -> Iterator[Finding]:
             yield Finding("expectation", "error", "unknown", site=row.site, count=count, message=message)
 
 
-def _line(site: Site | None) -> Site | None:
+def _line_alone(site: Site | None) -> Site | None:
     return site and replace(site, column=-1, end_line=-1, end_column=-1, function="", text="")

@@ -50,7 +50,7 @@ def findings_json(
         "all_clear": report.all_clear,
         "counts": counts_of(report),
         "peaks": peaks_of([report]),
-        "findings": [each.to_json() for each in (entries_of(report.findings) if entries is None else entries)],
+        "findings": [entry.to_json() for entry in (entries_of(report.findings) if entries is None else entries)],
         "notes": list(report.notes),
     }
 
@@ -62,21 +62,21 @@ def counts_of(report: ReportData) -> dict[str, int]:
 
 def peaks_of(reports: Iterable[ReportData]) -> dict[str, int]:
     """Return the bytes of each device when it had most."""
-    found: dict[str, int] = {}
+    peaks: dict[str, int] = {}
     for curve in (curve for report in reports for curve in report.trace.memory if len(curve.ops)):
-        found[curve.device] = max(found.get(curve.device, 0), int(curve.total[curve.peak]))
-    return found
+        peaks[curve.device] = max(peaks.get(curve.device, 0), int(curve.total[curve.peak]))
+    return peaks
 
 
 def of_tests(entries: Iterable[Entry]) -> dict[str, Any]:
     """Return the findings of several tests, each with the test that it is of."""
-    return {**_head("pytest"), "findings": [each.to_json() for each in entries]}
+    return {**_head("pytest"), "findings": [entry.to_json() for entry in entries]}
 
 
 def of_fixes(program: str, fixed: Iterable[Finding], left: Iterable[Finding]) -> dict[str, Any]:
-    """Return what was fixed, each with its grade and its proof, and what the last run still found."""
+    """Return the findings that were fixed, with their grade and proof, and those that the last run still had."""
     parts = {"findings": fixed, "left": left}
-    return _head(program) | {key: [Entry(each).to_json() for each in part] for key, part in parts.items()}
+    return _head(program) | {key: [Entry(finding).to_json() for finding in part] for key, part in parts.items()}
 
 
 def compact(report: ReportData, entries: Sequence[Entry] | None = None, *, most: int | None = None) -> dict[str, Any]:
@@ -87,13 +87,13 @@ def compact(report: ReportData, entries: Sequence[Entry] | None = None, *, most:
         "form": COMPACT,
         "outcome": shorten(report.outcome, LONGEST),
         "all_clear": report.all_clear,
-        "findings": [_brief(entry.to_json(), root) for entry in shown],
+        "findings": [_compact_part(entry.to_json(), root) for entry in shown],
         "notes": [shorten(note, LONGEST) for note in report.notes[:MOST_NAMES]],
         "left_out": 0,
     }
-    found = data["findings"]
-    while most is not None and found and size(data) > most:
-        found.pop()
+    findings = data["findings"]
+    while most is not None and findings and size(data) > most:
+        findings.pop()
         data["left_out"] += 1
     return data
 
@@ -111,30 +111,30 @@ def _head(title: str) -> dict[str, Any]:
     return {"format": FORMAT, "version": VERSION, "producer": f"devtrace {own_version()}", "title": title}
 
 
-def _brief(data: Mapping[str, Any], root: str) -> dict[str, Any]:
+def _compact_part(data: Mapping[str, Any], root: str) -> dict[str, Any]:
     """Return what a part of a finding says, without what is empty and what only the long form has."""
-    short = {key: _short(key, value, root) for key, value in data.items() if key not in _LONG_FORM}
+    short = {key: _compact_value(key, value, root) for key, value in data.items() if key not in _LONG_FORM}
     if short.get("cell") is not None:
         short.pop("file", None)  # a cell has no file that another program could open
-    usual: tuple[Any, ...] = ("", None, [], {}, "not tried")  # the last is an edit's grade
-    return {key: value for key, value in short.items() if key in _TEXT or value not in usual}
+    empty: tuple[Any, ...] = ("", None, [], {}, "not tried")  # the last is an edit's grade
+    return {key: value for key, value in short.items() if key in _TEXT or value not in empty}
 
 
-def _short(key: str, value: Any, root: str) -> Any:
+def _compact_value(key: str, value: Any, root: str) -> Any:
     if isinstance(value, Mapping):
-        return _brief(value, root)
+        return _compact_part(value, root)
     if isinstance(value, list):
-        return [_short("", each, root) for each in (value[:MOST_NAMES] if key == "names" else value)]
+        return [_compact_value("", item, root) for item in (value[:MOST_NAMES] if key == "names" else value)]
     if key == "file":
         return relative(value, root) or value
     return value if key in _TEXT or not isinstance(value, str) else shorten(value, LONGEST)
 
 
 def relative(file: str, root: str) -> str | None:
-    """Return a file's path from a folder; None if it is elsewhere."""
+    """Return a file's path from the folder `root`; None if it lies elsewhere."""
     path, folder = Path(os.path.abspath(file)), Path(root)
     pairs = ((path, folder), (path.resolve(), folder.resolve()))
-    return next((one.relative_to(top).as_posix() for one, top in pairs if one.is_relative_to(top)), None)
+    return next((inner.relative_to(outer).as_posix() for inner, outer in pairs if inner.is_relative_to(outer)), None)
 
 
 def write(data: Mapping[str, Any], path: Path) -> None:
@@ -148,4 +148,4 @@ def raised(error: BaseException) -> dict[str, Any]:
 
 def read(path: Path) -> tuple[Finding, ...]:
     """Return the findings of a file that `write` made."""
-    return tuple(from_json(each) for each in json.loads(path.read_text(encoding="utf-8"))["findings"])
+    return tuple(from_json(finding) for finding in json.loads(path.read_text(encoding="utf-8"))["findings"])

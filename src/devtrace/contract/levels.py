@@ -8,7 +8,7 @@ FAIL_ON: Final = ("error", "warning")
 
 
 def read_level(text: str) -> str:
-    """Return what `--fail-on` was given."""
+    """Return the level that `--fail-on` names, or raise."""
     if text not in FAIL_ON:
         raise UsageError.of("fail-on", given=text)
     return text

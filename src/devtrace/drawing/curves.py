@@ -40,68 +40,69 @@ def picture(curve: Curve, ops: int, theme: Theme = "light") -> str:
     peak = max(int(curve.total[curve.peak]), 1)
     highest = curve.limit if peak < curve.limit < _MUCH_HIGHER * peak else peak
     x = np.clip(curve.ops, 0, ops) * COLUMNS // max(ops, 1)
-    layers, letters, below = [], [], np.zeros(len(x), dtype=np.int64)
+    areas, letters, base = [], [], np.zeros(len(x), dtype=np.int64)
     for kind, sizes in kinds:
-        outline = x, _down(below, highest), _down(below + sizes, highest)
-        layers.append(f'<path d="{_area(*outline)}" fill="{colour(kind, theme)}"/>')
-        letters.append(_letter(kind, outline, theme))
-        below = below + sizes
-    tall = HEIGHT + TITLE + 8 + ROW * -(-len(kinds) // LEGEND_COLUMNS)
+        outline = x, _distances_from_top(base, highest), _distances_from_top(base + sizes, highest)
+        areas.append(f'<path d="{_area(*outline)}" fill="{colour(kind, theme)}"/>')
+        letters.append(_letter_in_area(kind, outline, theme))
+        base = base + sizes
+    height = HEIGHT + TITLE + 8 + ROW * -(-len(kinds) // LEGEND_COLUMNS)
     limit = _limit(curve, highest) if 0 < curve.limit <= highest else ""
-    words = escape_markup(title(curve))
+    label = escape_markup(title(curve))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{tall}" role="img" visibility="visible" '
-        f'aria-label="{words}" font-family="system-ui, sans-serif" font-size="11" fill="currentColor">'
-        f'<text y="12">{words}</text>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{height}" role="img" visibility="visible" '
+        f'aria-label="{label}" font-family="system-ui, sans-serif" font-size="11" fill="currentColor">'
+        f'<text y="12">{label}</text>'
         f'<svg y="{TITLE}" width="100%" height="{HEIGHT}" viewBox="0 0 {COLUMNS} {HEIGHT}" preserveAspectRatio="none">'
-        f'<rect width="{COLUMNS}" height="{HEIGHT}" fill="#808080" fill-opacity="0.1"/>{"".join(layers)}</svg>'
+        f'<rect width="{COLUMNS}" height="{HEIGHT}" fill="#808080" fill-opacity="0.1"/>{"".join(areas)}</svg>'
         f'<svg y="{TITLE}" width="100%" height="{HEIGHT}" overflow="visible">{"".join(letters)}{limit}'
         f"{_peak(curve, x, highest)}</svg>{_legend(curve, kinds, theme)}</svg>"
     )
 
 
-def _down(sizes: Any, highest: int) -> list[float]:
+def _distances_from_top(sizes: Any, highest: int) -> list[float]:
     """Return how far from the top each size is."""
-    return [round(each, 1) for each in (HEIGHT * (1 - sizes / highest)).tolist()]
+    return [round(distance, 1) for distance in (HEIGHT * (1 - sizes / highest)).tolist()]
 
 
 def _area(x: Any, bottom: Sequence[float], top: Sequence[float]) -> str:
     """Write the outline of a layer in steps: each point holds until the next."""
-    there = "".join(f"H{at}V{y:g}" for at, y in zip(x.tolist(), top, strict=True))
+    upper_edge = "".join(f"H{position}V{y:g}" for position, y in zip(x.tolist(), top, strict=True))
     ends = [*x.tolist()[1:], COLUMNS]
-    back = "".join(f"V{y:g}H{at}" for at, y in zip(x.tolist()[::-1], bottom[::-1], strict=True))
-    return f"M{x[0]} {bottom[0]:g}{there}H{ends[-1]}{back}Z"
+    lower_edge = "".join(f"V{y:g}H{position}" for position, y in zip(x.tolist()[::-1], bottom[::-1], strict=True))
+    return f"M{x[0]} {bottom[0]:g}{upper_edge}H{ends[-1]}{lower_edge}Z"
 
 
-def _letter(kind: str, outline: tuple[Any, Sequence[float], Sequence[float]], theme: Theme) -> str:
+def _letter_in_area(kind: str, outline: tuple[Any, Sequence[float], Sequence[float]], theme: Theme) -> str:
     """Write a kind's letter into the longest stretch in which its area has room for it."""
     x, bottom, top = outline
     ends = [*x.tolist()[1:], COLUMNS]
-    found = longest = range(0)
-    for at in range(len(ends)):
-        found = range(found.start, at + 1) if bottom[at] - top[at] >= _ROOM else range(at + 1, at + 1)
-        longest = max(longest, found, key=lambda each: ends[each[-1]] - x[each[0]] if each else 0)
+    stretch = longest = range(0)
+    for index in range(len(ends)):
+        start = stretch.start if bottom[index] - top[index] >= _ROOM else index + 1
+        stretch = range(start, index + 1)
+        longest = max(longest, stretch, key=lambda steps: ends[steps[-1]] - x[steps[0]] if steps else 0)
     if not longest or ends[longest[-1]] - x[longest[0]] < _WIDE:
         return ""
-    at = longest[len(longest) // 2]
-    look = _LOOKS[kind]
-    position = f'x="{50 * (int(x[at]) + ends[at]) / COLUMNS:.1f}%" y="{(bottom[at] + top[at]) / 2 + 4:.1f}"'
-    ink = f'font-weight="600" text-anchor="middle" fill="{look[f"{theme}_ink"]}"'
-    return f"<text {position} {ink}>{look['letter']}</text>"
+    index = longest[len(longest) // 2]
+    looks = _LOOKS[kind]
+    position = f'x="{50 * (int(x[index]) + ends[index]) / COLUMNS:.1f}%" y="{(bottom[index] + top[index]) / 2 + 4:.1f}"'
+    ink = f'font-weight="600" text-anchor="middle" fill="{looks[f"{theme}_ink"]}"'
+    return f"<text {position} {ink}>{looks['letter']}</text>"
 
 
 def _limit(curve: Curve, highest: int) -> str:
     y = HEIGHT * (1 - curve.limit / highest)
-    words = escape_markup(sentence("memory.limit", size=format_memory(curve.limit)))
+    label = escape_markup(sentence("memory.limit", size=format_memory(curve.limit)))
     line = f'<line x2="100%" y1="{y:.1f}" y2="{y:.1f}" stroke="currentColor" stroke-dasharray="5 4"/>'
-    return f'{line}<text x="100%" y="{y + 12:.1f}" text-anchor="end">{words}</text>'
+    return f'{line}<text x="100%" y="{y + 12:.1f}" text-anchor="end">{label}</text>'
 
 
 def _peak(curve: Curve, x: Any, highest: int) -> str:
     """Mark the highest point by a triangle above it."""
     y = HEIGHT * (1 - int(curve.total[curve.peak]) / highest)
-    at = f'x="{100 * int(x[curve.peak]) / COLUMNS:.2f}%" y="{y:.1f}"'
-    return f'<svg {at} overflow="visible"><path d="M-4 -7h8l-4 7z"/></svg>'
+    position = f'x="{100 * int(x[curve.peak]) / COLUMNS:.2f}%" y="{y:.1f}"'
+    return f'<svg {position} overflow="visible"><path d="M-4 -7h8l-4 7z"/></svg>'
 
 
 def title(curve: Curve) -> str:
@@ -112,15 +113,15 @@ def title(curve: Curve) -> str:
 
 def _legend(curve: Curve, kinds: Sequence[tuple[str, Any]], theme: Theme) -> str:
     entries = []
-    for at, (kind, sizes) in enumerate(reversed(kinds)):
-        look = _LOOKS[kind]
-        x = 100 * (at % LEGEND_COLUMNS) // LEGEND_COLUMNS
-        y = TITLE + HEIGHT + 8 + ROW * (at // LEGEND_COLUMNS)
+    for index, (kind, sizes) in enumerate(reversed(kinds)):
+        looks = _LOOKS[kind]
+        x = 100 * (index % LEGEND_COLUMNS) // LEGEND_COLUMNS
+        y = TITLE + HEIGHT + 8 + ROW * (index // LEGEND_COLUMNS)
         words = sentence("memory.part", size=format_memory(int(sizes[curve.peak])), kind=sentence(MEMORY_KINDS[kind]))
         entries.append(
-            f'<svg x="{x}%" y="{y}" overflow="visible"><rect width="13" height="12" rx="3" fill="{look[theme]}"/>'
+            f'<svg x="{x}%" y="{y}" overflow="visible"><rect width="13" height="12" rx="3" fill="{looks[theme]}"/>'
             f'<text x="6.5" y="9.5" font-size="9" font-weight="600" text-anchor="middle" '
-            f'fill="{look[f"{theme}_ink"]}">{look["letter"]}</text>'
+            f'fill="{looks[f"{theme}_ink"]}">{looks["letter"]}</text>'
             f'<text x="18" y="10">{escape_markup(words)}</text></svg>'
         )
     return "".join(entries)

@@ -28,15 +28,15 @@ _PATTERN: Final = {
 
 
 def figure(trace: TraceData, kind: str, theme: Theme = "light") -> Figure:
-    """A plotly Figure: kind is "devices" or "dtypes"."""
+    """Return the plotly Figure of a kind: "devices" or "dtypes"."""
     if kind not in FIGURES:
         raise UsageError.of("figure-unknown", kind=repr(safe_line(kind, 40)), kinds=[repr(name) for name in FIGURES])
     return FIGURES[kind](trace, theme)
 
 
 def _canvas(traces: Sequence[Any], title: str, theme: Theme, **layout: Any) -> Figure:
-    drawn = Figure(list(traces))
-    drawn.update_layout(
+    canvas = Figure(list(traces))
+    canvas.update_layout(
         template="plotly_dark" if theme == "dark" else "plotly_white",
         title={"text": title, "x": 0, "xref": "paper", "font": {"size": 15}},
         font={"size": 12},
@@ -45,12 +45,12 @@ def _canvas(traces: Sequence[Any], title: str, theme: Theme, **layout: Any) -> F
         bargap=0.35,
         hoverlabel={"align": "left"},
     )
-    drawn.update_layout(**layout)
+    canvas.update_layout(**layout)
     if not traces:
-        drawn.add_annotation(text=sentence("figure.nothing"), showarrow=False, font={"size": 14})
-        drawn.update_xaxes(visible=False)
-        drawn.update_yaxes(visible=False)
-    return drawn
+        canvas.add_annotation(text=sentence("figure.nothing"), showarrow=False, font={"size": 14})
+        canvas.update_xaxes(visible=False)
+        canvas.update_yaxes(visible=False)
+    return canvas
 
 
 def _safe(text: str, longest: int = 60) -> str:
@@ -58,55 +58,56 @@ def _safe(text: str, longest: int = 60) -> str:
     return escape_markup(safe_line(text, longest), 2 * longest)
 
 
-def _ordered(trace: TraceData, devices: Iterable[int]) -> list[int]:
+def _in_palette_order(trace: TraceData, devices: Iterable[int]) -> list[int]:
     return sorted(devices, key=lambda id: palette.order(trace.devices[id].name))
 
 
 def _devices(trace: TraceData, theme: Theme) -> Figure:
     """Draw the time of ops by device and phase, with the share of each."""
     device, phase, duration = trace.ops.ints("device"), trace.ops.ints("phase"), durations(trace)
-    ids = _ordered(trace, {id for id in device.tolist() if id >= 0})
+    ids = _in_palette_order(trace, {id for id in device.tolist() if id >= 0})
     total = max(int(duration.sum()), 1)
-    labels = [_lane(trace, id, int((device == id).sum()), int(duration[device == id].sum()) / total) for id in ids]
+    labels = [_label(trace, id, int((device == id).sum()), int(duration[device == id].sum()) / total) for id in ids]
     bars = []
     for name, opacity in zip(PHASES, (0.65, 0.85, 1.0, 0.4), strict=True):
-        chosen = [(phase == trace.string_id(name)) & (device == id) for id in ids]
-        if any(duration[ops].any() for ops in chosen):
-            bar = _times(labels, chosen, duration, sentence(PHASE_NAMES[name]), _marker(trace, ids, theme))
+        masks = [(phase == trace.string_id(name)) & (device == id) for id in ids]
+        if any(duration[ops].any() for ops in masks):
+            bar = _time_bar(labels, masks, duration, sentence(PHASE_NAMES[name]), _marker(trace, ids, theme))
             bars.append(bar | {"opacity": opacity})
-    return _stacked(bars, sentence("figure.devices"), theme, 52 * max(len(ids), 1))
+    return _stacked_bars(bars, sentence("figure.devices"), theme, 52 * max(len(ids), 1))
 
 
 def _dtypes(trace: TraceData, theme: Theme) -> Figure:
-    """Draw the time of ops by the dtype of what they gave, in the colours of their devices."""
+    """Draw the time of ops by the dtype of their first output, in the colours of their devices."""
     outputs, device, duration = trace.ops.lists("outputs"), trace.ops.ints("device"), durations(trace)
-    gave, ran = outputs.lengths > 0, device >= 0
-    given = np.full(len(trace.ops), -1, dtype=np.int64)
-    given[gave] = trace.tensors.ints("dtype")[outputs.flat[outputs.offsets[:-1][gave]]]
-    dtypes = sorted(set(given[gave & ran].tolist()), key=lambda dtype: -int(duration[ran & (given == dtype)].sum()))
+    has_output, has_device = outputs.lengths > 0, device >= 0
+    dtype_of_op = np.full(len(trace.ops), -1, dtype=np.int64)
+    dtype_of_op[has_output] = trace.tensors.ints("dtype")[outputs.flat[outputs.offsets[:-1][has_output]]]
+    present = set(dtype_of_op[has_output & has_device].tolist())
+    dtypes = sorted(present, key=lambda dtype: -int(duration[has_device & (dtype_of_op == dtype)].sum()))
     bars = []
-    for id in _ordered(trace, set(device[gave & ran].tolist())):
-        chosen = [(device == id) & (given == dtype) for dtype in dtypes]
+    for id in _in_palette_order(trace, set(device[has_output & has_device].tolist())):
+        masks = [(device == id) & (dtype_of_op == dtype) for dtype in dtypes]
         labels, marker = (_safe(trace.strings[dtype]) for dtype in dtypes), _marker(trace, [id] * len(dtypes), theme)
-        bars.append(_times(labels, chosen, duration, _safe(trace.devices[id]), marker))
-    return _stacked(bars, sentence("figure.dtypes"), theme, 36 * max(len(dtypes), 2))
+        bars.append(_time_bar(labels, masks, duration, _safe(trace.devices[id]), marker))
+    return _stacked_bars(bars, sentence("figure.dtypes"), theme, 36 * max(len(dtypes), 2))
 
 
-def _times(labels: Iterable[str], chosen: Iterable[Mask], duration: Whole, name: str, marker: _Part) -> _Part:
+def _time_bar(labels: Iterable[str], masks: Iterable[Mask], duration: Whole, name: str, marker: _Part) -> _Part:
     """Make a bar of the time that ops took."""
-    spent = [(int(duration[ops].sum()), int(ops.sum())) for ops in chosen]
+    spent = [(int(duration[ops].sum()), int(ops.sum())) for ops in masks]
     words = [sentence("figure.phase", phase=name, time=time, count=count) for time, count in spent]
     lengths = [time / 1e6 for time, _ in spent]
     bar = {"type": "bar", "orientation": "h", "y": list(labels), "x": lengths, "name": name, "marker": marker}
     return bar | {"hovertext": words, "hoverinfo": "text"}
 
 
-def _stacked(bars: Sequence[Any], title: str, theme: Theme, height: int) -> Figure:
+def _stacked_bars(bars: Sequence[Any], title: str, theme: Theme, height: int) -> Figure:
     axes = {"xaxis": {"title": "ms"}, "yaxis": {"autorange": "reversed", "ticksuffix": "  "}}
     return _canvas(bars, title, theme, barmode="stack", height=120 + height, **axes)
 
 
-def _lane(trace: TraceData, id: int, ops: int, share: float) -> str:
+def _label(trace: TraceData, id: int, ops: int, share: float) -> str:
     device = trace.devices[id]
     simulated = sentence("figure.simulated") if device.simulated else ""
     return f"<b>{_safe(device.name)}</b>{simulated}<br>{sentence('figure.lane', count=ops, share=f'{share:.0%}')}"

@@ -56,8 +56,8 @@ class Scale:
         # Shortened stretches, longest first.
         self.cuts = sorted(
             (
-                Cut(float(self._positions[at]), float(self._positions[at + 1]), int(stretches[at]))
-                for at in np.flatnonzero(stretches > CUT * limit).tolist()
+                Cut(float(self._positions[index]), float(self._positions[index + 1]), int(stretches[index]))
+                for index in np.flatnonzero(stretches > CUT * limit).tolist()
             ),
             key=lambda cut: -cut.nanoseconds,
         )
@@ -96,10 +96,10 @@ def lanes(trace: TraceData) -> list[Lane]:
     width = max(len(trace.threads), 1)
     keys = np.where((device >= 0) & (thread >= 0), device * width + thread, -1)
     order = np.argsort(keys, kind="stable")
-    found, first = np.unique(keys[order], return_index=True)
-    made = [
+    lane_keys, starts = np.unique(keys[order], return_index=True)
+    busy = [
         Lane(int(key) // width, int(key) % width, ops)
-        for key, ops in zip(found, np.split(order, first[1:]), strict=True)
+        for key, ops in zip(lane_keys, np.split(order, starts[1:]), strict=True)
         if key >= 0
     ]
 
@@ -107,16 +107,16 @@ def lanes(trace: TraceData) -> list[Lane]:
         rank = trace.threads[lane.thread].rank if len(trace.threads) else -1
         return rank, palette.order(trace.devices[lane.device].name), lane.thread
 
-    return sorted(made + _idle(trace, made), key=rank_device_thread)
+    return sorted(busy + _idle_lanes(trace, busy), key=rank_device_thread)
 
 
-def _idle(trace: TraceData, made: list[Lane]) -> list[Lane]:
-    """Return a lane without ops for each device that only gave or took a copy, or that a finding names."""
-    seen = {lane.device for lane in made}
+def _idle_lanes(trace: TraceData, busy: list[Lane]) -> list[Lane]:
+    """Return a lane without ops for each device that only gave or received a copy, or that a finding names."""
+    drawn = {lane.device for lane in busy}
     named = {name for finding in trace.findings or () for name in finding.get("devices", ())}
     touched = {id for id, device in enumerate(trace.devices) if device.name in named}
     touched |= set(trace.copies.ints("from").tolist()) | set(trace.copies.ints("to").tolist())
-    return [Lane(device, 0, np.zeros(0, np.int64)) for device in sorted(touched - seen) if device >= 0]
+    return [Lane(device, 0, np.zeros(0, np.int64)) for device in sorted(touched - drawn) if device >= 0]
 
 
 def details(trace: TraceData, lane: Lane, ranks: Sequence[int], *, threads: bool) -> list[str]:
@@ -129,9 +129,9 @@ def details(trace: TraceData, lane: Lane, ranks: Sequence[int], *, threads: bool
         parts.append(sentence("picture.simulated"))
     lines: list[str] = []
     for part in (cut(safe_line(each), LONGEST_DETAIL) for each in parts):
-        joined = f"{lines[-1]} · {part}" if lines else part
-        if lines and columns(joined) <= LONGEST_DETAIL:
-            lines[-1] = joined
+        longer = f"{lines[-1]} · {part}" if lines else part
+        if lines and columns(longer) <= LONGEST_DETAIL:
+            lines[-1] = longer
         elif len(lines) < MOST_DETAILS:
             lines.append(part)
     return lines

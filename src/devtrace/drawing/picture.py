@@ -48,11 +48,11 @@ class Picture:
         ][:MOST_FLAGS]
         flagged = [int(finding["op"]) for _, finding in self.flagged]
         self.ranks = alike(trace, flagged)
-        of_thread = np.append(trace.threads.ints("rank"), -1)
-        every = [lane for lane in lanes(trace) if of_thread[lane.thread] in (-1, *self.ranks)]
-        chosen = choose(every, flagged)
-        self.rows = list(self._rows(chosen))
-        self.hidden = len(every) - len(chosen)
+        rank_of_thread = np.append(trace.threads.ints("rank"), -1)
+        all_lanes = [lane for lane in lanes(trace) if rank_of_thread[lane.thread] in (-1, *self.ranks)]
+        shown = choose(all_lanes, flagged)
+        self.rows = list(self._rows(shown))
+        self.hidden = len(all_lanes) - len(shown)
 
     @property
     def bottom(self) -> int:
@@ -64,16 +64,16 @@ class Picture:
         is_job = sum(map(len, self.ranks.values())) > 1
         return self.ranks.get(rank, []) if is_job else []
 
-    def _rows(self, chosen: Sequence[Lane]) -> Iterator[LaneRow]:
-        for at, lane in enumerate(chosen):
+    def _rows(self, shown: Sequence[Lane]) -> Iterator[LaneRow]:
+        for index, lane in enumerate(shown):
             device = self.trace.devices[lane.device].name
-            yield LaneRow(lane, TOP + at * LANE, device, palette.shade(device), *self.scale.spans(lane.ops))
+            yield LaneRow(lane, TOP + index * LANE, device, palette.shade(device), *self.scale.spans(lane.ops))
 
 
 def choose(every: Sequence[Lane], flagged: Sequence[int]) -> list[Lane]:
     """Choose the lanes that are shown: those with a finding, then the busiest, in their old order."""
-    ranked = sorted(enumerate(every), key=lambda at: (not np.isin(flagged, at[1].ops).any(), -len(at[1].ops)))
-    return [every[at] for at in sorted(at for at, _ in ranked[:MOST_LANES])]
+    ranked = sorted(enumerate(every), key=lambda pair: (not np.isin(flagged, pair[1].ops).any(), -len(pair[1].ops)))
+    return [every[index] for index in sorted(index for index, _ in ranked[:MOST_LANES])]
 
 
 PHASE_NAMES: Final = family("picture.*", "picture.forward", "picture.backward", "picture.optimizer", "picture.other")
@@ -83,6 +83,6 @@ _PHASES: Final = (("forward", 0.22), ("backward", 0.45), ("optimizer", 0.75))
 def phases(picture: Picture) -> list[tuple[str, float, Ints]]:
     """Return the phases that a ribbon shows; none if there is one phase only, or too many changes."""
     phase = picture.trace.ops.ints("phase")
-    every = ((name, opacity, np.flatnonzero(phase == picture.trace.string_id(name))) for name, opacity in _PHASES)
-    found: list[tuple[str, float, Ints]] = [part for part in every if len(part[2])]
-    return found if len(found) > 1 and np.count_nonzero(np.diff(phase)) < MOST_PHASES else []
+    all_phases = ((name, opacity, np.flatnonzero(phase == picture.trace.string_id(name))) for name, opacity in _PHASES)
+    present: list[tuple[str, float, Ints]] = [part for part in all_phases if len(part[2])]
+    return present if len(present) > 1 and np.count_nonzero(np.diff(phase)) < MOST_PHASES else []

@@ -24,16 +24,16 @@ def run(begin: Floats, end: Floats, least: int = 1) -> str:
     """Write boxes from 0 to 1 as one path of dashes ("M0 0h9m2 0h3"); those closer than a column become one."""
     if not len(begin):
         return ""
-    first = np.minimum((begin * COLUMNS).astype(np.int64), COLUMNS - least)
-    last = np.minimum(np.ceil(end * COLUMNS).astype(np.int64), COLUMNS)
-    last = np.maximum(np.where(last - first > 3, last - 1, last), first + least)
-    order = np.argsort(first, kind="stable")
-    first, last = first[order], np.maximum.accumulate(last[order])
-    opens = np.flatnonzero(first[1:] > last[:-1]) + 1
-    starts, stops = first[np.append(0, opens)], last[np.append(opens, len(last)) - 1]
-    lengths, gaps = (stops - starts).tolist(), (starts[1:] - stops[:-1]).tolist()
+    left = np.minimum((begin * COLUMNS).astype(np.int64), COLUMNS - least)
+    right = np.minimum(np.ceil(end * COLUMNS).astype(np.int64), COLUMNS)
+    right = np.maximum(np.where(right - left > 3, right - 1, right), left + least)
+    order = np.argsort(left, kind="stable")
+    left, right = left[order], np.maximum.accumulate(right[order])
+    gaps_before = np.flatnonzero(left[1:] > right[:-1]) + 1
+    begins, ends = left[np.append(0, gaps_before)], right[np.append(gaps_before, len(right)) - 1]
+    lengths, gaps = (ends - begins).tolist(), (begins[1:] - ends[:-1]).tolist()
     rest = [f"m{gap} 0h{length}" for gap, length in zip(gaps, lengths[1:], strict=True)]
-    return "".join([f"M{starts[0]} 0h{lengths[0]}", *rest])
+    return "".join([f"M{begins[0]} 0h{lengths[0]}", *rest])
 
 
 def unstretched(x: float, content: str) -> str:

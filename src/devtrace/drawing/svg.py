@@ -40,7 +40,7 @@ def timeline(trace: TraceData) -> str:
     picture = Picture(trace)
     if not picture.rows:
         return ""  # an op that failed before it had a device
-    labels, bars, names = ("".join(draw(picture, row) for row in picture.rows) for draw in (_label, _bar, _names))
+    labels, bars, names = ("".join(draw(picture, row) for row in picture.rows) for draw in (_label, _bars, _names))
     flags = "".join(_flag(picture, number, finding) for number, finding in reversed(picture.flagged))
     above = f"{_arrows(picture)}{flags}{ribbon(picture)}{_cuts(picture)}"
     below, height = foot(picture)
@@ -67,7 +67,7 @@ _TEXT: Final = re.compile(r"(<text\b[^>]*>)([^<]*)</text>")
 def _in_cdata(escaped: str) -> str:
     """Keep what is escaped (a < of a name) outside, where nothing can take it for markup."""
     parts = re.split(r"(&[#\w]+;)", escaped)
-    return "".join(part if at % 2 or not part else f"<![CDATA[{part}]]>" for at, part in enumerate(parts))
+    return "".join(part if index % 2 or not part else f"<![CDATA[{part}]]>" for index, part in enumerate(parts))
 
 
 def _summary(picture: Picture) -> str:
@@ -98,23 +98,23 @@ def _several_threads(picture: Picture) -> bool:
     return len(threads) > len(ranks) or (len(threads) > 1 and ranks == {-1})
 
 
-def _bar(picture: Picture, row: LaneRow) -> str:
+def _bars(picture: Picture, row: LaneRow) -> str:
     boxes = stretched(row.top, BAR, run(row.begin, row.end), f'stroke="{row.shade.fill}"')
-    at = row.begin[picture.waits[row.lane.ops]]
-    ticks = stretched(row.top - 5, 4, run(at, at, 2), 'stroke="currentColor"')
-    back = f'<rect y="{row.top}" width="100%" height="{BAR}" rx="2" fill="#808080" fill-opacity="0.13"/>'
-    return back + boxes + ticks
+    waits_begin = row.begin[picture.waits[row.lane.ops]]
+    ticks = stretched(row.top - 5, 4, run(waits_begin, waits_begin, 2), 'stroke="currentColor"')
+    background = f'<rect y="{row.top}" width="100%" height="{BAR}" rx="2" fill="#808080" fill-opacity="0.13"/>'
+    return background + boxes + ticks
 
 
 def _names(picture: Picture, row: LaneRow) -> str:
     """Write the names of ops into those boxes that are wide enough."""
     parts = []
     room, middle = (row.end - row.begin) * NARROWEST, 50 * (row.begin + row.end)
-    for at in np.flatnonzero(room > 24)[:MOST_NAMES]:
-        name = short_op_name(picture.trace.ops[int(row.lane.ops[at])].name)
-        if 5.6 * len(name) + 6 < room[at]:
+    for index in np.flatnonzero(room > 24)[:MOST_NAMES]:
+        name = short_op_name(picture.trace.ops[int(row.lane.ops[index])].name)
+        if 5.6 * len(name) + 6 < room[index]:
             style = f'font-size="10" text-anchor="middle" fill="{row.shade.ink}"'
-            parts.append(f'<text x="{middle[at]:.2f}%" y="{row.top + 14.5}" {style}>{escape_markup(name)}</text>')
+            parts.append(f'<text x="{middle[index]:.2f}%" y="{row.top + 14.5}" {style}>{escape_markup(name)}</text>')
     return "".join(parts)
 
 
@@ -127,22 +127,22 @@ class _Arrow(NamedTuple):
 
 
 def _arrows(picture: Picture) -> str:
-    found = _gathered(picture, 80)
-    if len(found) > MOST_ARROWS:
-        found = _gathered(picture, MOST_ARROWS // 2)[:MOST_ARROWS]
-    flags = [_middle(picture, finding) for _, finding in picture.flagged]
-    arrows = "".join(_arrow(arrow, _amount(arrow) if _has_room(arrow, found, flags) else "") for arrow in found)
-    look = 'overflow="visible" stroke="currentColor" fill="none" opacity="0.85"'
-    return f"<svg {look}>{arrows}</svg>" if arrows else ""
+    copies = _joined_copies(picture, 80)
+    if len(copies) > MOST_ARROWS:
+        copies = _joined_copies(picture, MOST_ARROWS // 2)[:MOST_ARROWS]
+    flags = [_x_of_op(picture, finding) for _, finding in picture.flagged]
+    arrows = "".join(_arrow(arrow, _amount(arrow) if _has_room(arrow, copies, flags) else "") for arrow in copies)
+    style = 'overflow="visible" stroke="currentColor" fill="none" opacity="0.85"'
+    return f"<svg {style}>{arrows}</svg>" if arrows else ""
 
 
-def _has_room(arrow: _Arrow, found: Sequence[_Arrow], flags: Sequence[float]) -> bool:
+def _has_room(arrow: _Arrow, arrows: Sequence[_Arrow], flags: Sequence[float]) -> bool:
     """Return whether the label of an arrow, at its right, would be clear of other arrows, the flags and their words."""
-    before = found[: found.index(arrow)]
-    lines = [*(other.x for other in found), *(x for x in flags if x != arrow.x)]
-    free = all(not 0 < x - arrow.x < ROOM for x in lines) and all(other.x != arrow.x for other in before)
-    clear = all(abs(arrow.x - x) > (4 if x > 0.5 else 1) * ROOM for x in flags[:1])
-    return free and clear and arrow.x < 1 - ROOM
+    earlier = arrows[: arrows.index(arrow)]
+    neighbours = [*(other.x for other in arrows), *(x for x in flags if x != arrow.x)]
+    right_is_free = all(not 0 < x - arrow.x < ROOM for x in neighbours) and all(other.x != arrow.x for other in earlier)
+    is_clear_of_first_flag = all(abs(arrow.x - x) > (4 if x > 0.5 else 1) * ROOM for x in flags[:1])
+    return right_is_free and is_clear_of_first_flag and arrow.x < 1 - ROOM
 
 
 def _amount(arrow: _Arrow) -> str:
@@ -150,9 +150,9 @@ def _amount(arrow: _Arrow) -> str:
     return times + format_bytes(arrow.bytes // arrow.copies)
 
 
-def _gathered(picture: Picture, columns: int) -> list[_Arrow]:
+def _joined_copies(picture: Picture, columns: int) -> list[_Arrow]:
     """Join copies that would be drawn on top of each other, most bytes first."""
-    copies, gathered = picture.trace.copies, dict[tuple[int, int, int], _Arrow]()
+    copies, arrows = picture.trace.copies, dict[tuple[int, int, int], _Arrow]()
     ops = copies.ints("op")
     xs, threads = picture.scale.spans(ops)[0], picture.trace.ops.ints("thread")[ops]
     by_lane = {(row.lane.device, row.lane.thread): row for row in picture.rows}
@@ -163,58 +163,58 @@ def _gathered(picture: Picture, columns: int) -> list[_Arrow]:
         head = by_lane.get((to, thread), by_device.get(to))
         if tail is not None and head is not None and tail is not head:
             key = (int(x * columns), tail.top, head.top)
-            known = gathered.get(key, _Arrow(x, tail, head, 0, 0))
-            gathered[key] = known._replace(bytes=known.bytes + amount, copies=known.copies + 1)
-    return sorted(gathered.values(), key=lambda arrow: -arrow.bytes)
+            known = arrows.get(key, _Arrow(x, tail, head, 0, 0))
+            arrows[key] = known._replace(bytes=known.bytes + amount, copies=known.copies + 1)
+    return sorted(arrows.values(), key=lambda arrow: -arrow.bytes)
 
 
 def _arrow(arrow: _Arrow, label: str) -> str:
-    down = arrow.head.top > arrow.tail.top
-    begin = arrow.tail.top + (BAR if down else 0)
-    end = arrow.head.top + (0 if down else BAR)
-    back = -5 if down else 5
+    goes_down = arrow.head.top > arrow.tail.top
+    begin = arrow.tail.top + (BAR if goes_down else 0)
+    end = arrow.head.top + (0 if goes_down else BAR)
+    barb = -5 if goes_down else 5
     ink = 'font-size="10" stroke="none" fill="currentColor"'
-    text = f'<text x="5" y="{end - 5 if down else end + 12}" {ink}>{label}</text>' if label else ""
-    line = f"M0 {begin}V{end}m-3 {back}l3 {-back}l3 {back}"
+    text = f'<text x="5" y="{end - 5 if goes_down else end + 12}" {ink}>{label}</text>' if label else ""
+    line = f"M0 {begin}V{end}m-3 {barb}l3 {-barb}l3 {barb}"
     return unstretched(arrow.x, f'<path d="{line}"/>{text}')
 
 
-def _middle(picture: Picture, finding: Mapping[str, Any]) -> float:
+def _x_of_op(picture: Picture, finding: Mapping[str, Any]) -> float:
     begin, end = picture.scale.spans(np.array([int(finding["op"])]))
     return min(float(begin[0] + end[0]) / 2, LAST)
 
 
 def _flag(picture: Picture, number: int, finding: Mapping[str, Any]) -> str:
     """Draw the numbered flag of a finding and a line down to its op; the first names its op, devices and culprit."""
-    fill, x = palette.severity(finding["severity"]), _middle(picture, finding)
-    own = next((row for row in picture.rows if int(finding["op"]) in row.lane.ops), None)
-    low = own.top if own else TOP
+    fill, x = palette.severity(finding["severity"]), _x_of_op(picture, finding)
+    op_row = next((row for row in picture.rows if int(finding["op"]) in row.lane.ops), None)
+    bottom = op_row.top if op_row else TOP
     words = ""
     if number == 1:
-        words, other = _words(picture, finding, x, fill)
-        low = max(low, other)
+        words, culprit_top = _first_flag_text(picture, finding, x, fill)
+        bottom = max(bottom, culprit_top)
     disc = (
         f'<circle cy="7.5" r="7.5" fill="{fill}"/><text y="11" font-size="10" font-weight="700" '
         f'text-anchor="middle" fill="#ffffff">{number}</text>'
     )
-    line = f'<path d="M0 15V{low}" stroke="{fill}" stroke-width="1.5" stroke-dasharray="3 2"/>'
-    ring, around = _ring(picture, int(finding["op"]), own, fill)
-    return around + unstretched(x, line + ring + disc + words)
+    line = f'<path d="M0 15V{bottom}" stroke="{fill}" stroke-width="1.5" stroke-dasharray="3 2"/>'
+    ring, outline = _mark_of_op(picture, int(finding["op"]), op_row, fill)
+    return outline + unstretched(x, line + ring + disc + words)
 
 
-def _ring(picture: Picture, op: int, own: LaneRow | None, fill: str) -> tuple[str, str]:
-    """Mark an op in its lane: a narrow one by a ring over it, a wide one by an outline, which leaves its name free."""
-    if own is None:
+def _mark_of_op(picture: Picture, op: int, row: LaneRow | None, fill: str) -> tuple[str, str]:
+    """Mark an op in its lane: a narrow one by a ring over it, a wide one by an outline that leaves its name free."""
+    if row is None:
         return "", ""
-    look = f'y="{own.top - 1}" height="{BAR + 2}" rx="2" stroke="{fill}" stroke-width="2"'
+    box = f'y="{row.top - 1}" height="{BAR + 2}" rx="2" stroke="{fill}" stroke-width="2"'
     [begin], [end] = picture.scale.spans(np.array([op]))
     if (end - begin) * SMALL < 10:
-        return f'<rect x="-5" width="10" fill="{fill}" fill-opacity="0.25" {look}/>', ""
-    return "", f'<rect x="{100 * begin:.2f}%" width="{100 * (end - begin):.2f}%" fill="none" {look}/>'
+        return f'<rect x="-5" width="10" fill="{fill}" fill-opacity="0.25" {box}/>', ""
+    return "", f'<rect x="{100 * begin:.2f}%" width="{100 * (end - begin):.2f}%" fill="none" {box}/>'
 
 
-def _words(picture: Picture, finding: Mapping[str, Any], x: float, fill: str) -> tuple[str, int]:
-    """Write the words of the first flag, and return how far down they reach."""
+def _first_flag_text(picture: Picture, finding: Mapping[str, Any], x: float, fill: str) -> tuple[str, int]:
+    """Draw the text of the first flag; return it, and the top of the lane that it reaches down to."""
     name = short_op_name(picture.trace.ops[int(finding["op"])].name)
     devices = " + ".join(map(str, finding.get("devices") or ()))
     culprit = finding.get("culprit") or {}
@@ -222,8 +222,8 @@ def _words(picture: Picture, finding: Mapping[str, Any], x: float, fill: str) ->
     row = next((row for row in picture.rows if row.device == culprit.get("device")), None)
     is_crossed = row is not None and _is_crossed(picture, row, x, columns(who))
     title = safe_line(" · ".join(filter(None, (name, devices, who if is_crossed else ""))), 80)
-    left, is_free = _side(picture, x, columns(title))
-    side = f'x="{-12 if left else 12}" text-anchor="{"end" if left else "start"}"'
+    is_left, is_free = _side_with_room(picture, x, columns(title))
+    side = f'x="{-12 if is_left else 12}" text-anchor="{"end" if is_left else "start"}"'
     head = f'<text y="11" font-weight="600" {side}>{escape_markup(title)}</text>' if is_free else ""
     if row is None:
         return head, 0
@@ -234,23 +234,23 @@ def _words(picture: Picture, finding: Mapping[str, Any], x: float, fill: str) ->
 
 def _is_crossed(picture: Picture, row: LaneRow, x: float, letters: int) -> bool:
     """Return whether arrows of copies would cross words of so many letters below a lane, on either side of a flag."""
-    wide = (12 + LETTER * letters) / SMALL
-    ends = ((each.x, sorted((each.tail.top, each.head.top))) for each in _gathered(picture, 80))
-    return any(abs(at - x) < wide and top <= row.top < bottom for at, (top, bottom) in ends)
+    reach = (12 + LETTER * letters) / SMALL
+    ends = ((arrow.x, sorted((arrow.tail.top, arrow.head.top))) for arrow in _joined_copies(picture, 80))
+    return any(abs(arrow_x - x) < reach and top <= row.top < bottom for arrow_x, (top, bottom) in ends)
 
 
-def _side(picture: Picture, x: float, letters: int) -> tuple[bool, bool]:
+def _side_with_room(picture: Picture, x: float, letters: int) -> tuple[bool, bool]:
     """Return whether words go to the left of the first flag, and whether they are clear of the other flags there."""
-    wide = (12 + 1.2 * LETTER * letters) / SMALL
-    others = [_middle(picture, finding) for _, finding in picture.flagged[1:]]
+    reach = (12 + 1.2 * LETTER * letters) / SMALL
+    other_flags = [_x_of_op(picture, finding) for _, finding in picture.flagged[1:]]
 
     def is_free(left: bool) -> bool:
-        begin, end = (x - wide, x) if left else (x, x + wide)
-        return not any(begin - 8 / SMALL < other < end + 8 / SMALL for other in others)
+        begin, end = (x - reach, x) if left else (x, x + reach)
+        return not any(begin - 8 / SMALL < other < end + 8 / SMALL for other in other_flags)
 
-    left = x > 0.5
-    has_room = x > wide if not left else x + wide < 1
-    return (not left, True) if has_room and not is_free(left) and is_free(not left) else (left, is_free(left))
+    left = x > 0.5  # the side that is longer
+    other_fits = x > reach if not left else x + reach < 1
+    return (not left, True) if other_fits and not is_free(left) and is_free(not left) else (left, is_free(left))
 
 
 def _cuts(picture: Picture) -> str:
@@ -260,7 +260,7 @@ def _cuts(picture: Picture) -> str:
 
 def pictures(trace: TraceData, memory: Iterable[Curve]) -> str:
     """Draw the timeline and the memory of some devices; empty where there is nothing to draw."""
-    return without_loose_words("".join([timeline(trace), *(curves.picture(each, len(trace.ops)) for each in memory)]))
+    return without_loose_words("".join([timeline(trace), *(curves.picture(curve, len(trace.ops)) for curve in memory)]))
 
 
 # Below the lanes: which phase each moment is of, what the signs mean, and how long it took.
@@ -291,7 +291,7 @@ def ribbon(picture: Picture) -> str:
 
 def foot(picture: Picture) -> tuple[str, int]:
     """Explain the signs, and say what was left out and how long the trace took; return that with its height."""
-    legend, wide = _legend(picture)
+    legend, legend_width = _legend(picture)
     trace, cuts = picture.trace, picture.scale.cuts
     syncs, copied = int(picture.waits.sum()), int(trace.copies.ints("bytes").sum())
     words = [sentence("picture.lanes", count=picture.hidden)] if picture.hidden else []
@@ -301,25 +301,25 @@ def foot(picture: Picture) -> tuple[str, int]:
         words += [sentence("picture.pinned", count=pinned)] if pinned else []
     words += [sentence("picture.syncs", count=syncs)] if syncs else []
     words += [sentence("picture.cut", time=cuts[0].nanoseconds)] if cuts else []
-    rows = _rows_of([*words, format_time(total_time(trace))])
-    apart = 1 if wide and wide + LETTER * columns(rows[0]) > SMALL else 0
+    rows = _joined_in_rows([*words, format_time(total_time(trace))])
+    above = 1 if legend_width and legend_width + LETTER * columns(rows[0]) > SMALL else 0
     text = "".join(
-        f'<text x="{GUTTER + WIDE}%" y="{picture.bottom + 27 + FOOT * (at + apart)}" font-size="10" opacity="0.85" '
+        f'<text x="{GUTTER + WIDE}%" y="{picture.bottom + 27 + FOOT * (index + above)}" font-size="10" opacity="0.85" '
         f'text-anchor="end">{row}</text>'
-        for at, row in enumerate(rows)
+        for index, row in enumerate(rows)
     )
-    return legend + text, FOOT * (len(rows) + apart)
+    return legend + text, FOOT * (len(rows) + above)
 
 
-def _rows_of(words: Sequence[str]) -> list[str]:
+def _joined_in_rows(parts: Sequence[str]) -> list[str]:
     """Join words to rows that a small page has room for."""
-    rows = [words[0]]
-    for word in words[1:]:
-        longer = f"{rows[-1]} · {word}"
+    rows = [parts[0]]
+    for part in parts[1:]:
+        longer = f"{rows[-1]} · {part}"
         if LETTER * columns(longer) <= SMALL:
             rows[-1] = longer
         else:
-            rows.append(word)
+            rows.append(part)
     return rows
 
 

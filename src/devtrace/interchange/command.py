@@ -21,9 +21,9 @@ def _diff(options: argparse.Namespace) -> int:
 
     before, after = options.before, options.after
     traces = reports.loaded([before]), reports.loaded([after])
-    found = diff(*traces, names=(Path(before).name, Path(after).name))
-    print(found)
-    return 1 if found.worse else 0
+    comparison = diff(*traces, names=(Path(before).name, Path(after).name))
+    print(comparison)
+    return 1 if comparison.worse else 0
 
 
 COMMAND: Final = Command("check", _add_to)

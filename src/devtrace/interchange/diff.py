@@ -38,6 +38,7 @@ _COUNTS: Final[dict[str, Callable[[LedgerRow], int]]] = {
 
 Given = TraceData | ReportData | str | int | Path
 Key = tuple[str, ...]
+Move = tuple[str, str]  # the devices before and after
 
 
 def diff(before: Given, after: Given, names: tuple[str, str] | None = None) -> Comparison:
@@ -47,8 +48,8 @@ def diff(before: Given, after: Given, names: tuple[str, str] | None = None) -> C
     """
     first, second = _report(before), _report(after)
     sides = _Sides(first, second)
-    changes = [*_findings(sides), *_errors(sides), *_devices(sides)]
-    changes += [*_counted(sides, "copies"), *_counted(sides, "syncs")]
+    changes = [*_finding_changes(sides), *_error_changes(sides), *_device_changes(sides)]
+    changes += [*_count_changes(sides, "copies"), *_count_changes(sides, "syncs")]
     return Comparison(first, second, tuple(changes), names or (_file(before), _file(after)), tuple(_totals(sides)))
 
 
@@ -59,14 +60,14 @@ class _Sides(NamedTuple):
     @property
     def stopped(self) -> tuple[bool, bool]:
         """Return for each whether it alone failed, and so did not do what the other did after that."""
-        first, second = (_failed(report.trace) is not None for report in self)
+        first, second = (_final_error(report.trace) is not None for report in self)
         return first and not second, second and not first
 
 
-def _failed(trace: TraceData) -> Failure | None:
+def _final_error(trace: TraceData) -> Failure | None:
     """Return the error that the recording ended with: that of its last op."""
-    last = trace.errors[-1] if len(trace.errors) else None
-    return last if last is not None and last.op.id == len(trace.ops) - 1 else None
+    error = trace.errors[-1] if len(trace.errors) else None
+    return error if error is not None and error.op.id == len(trace.ops) - 1 else None
 
 
 def _totals(sides: _Sides) -> Iterable[str]:
@@ -77,12 +78,12 @@ def _totals(sides: _Sides) -> Iterable[str]:
         for key, (before, after) in sums.items()
         if before != after
     )
-    return filter(None, (changed, _stopping(sides)))
+    return filter(None, (changed, _sentence_on_stop(sides)))
 
 
-def _stopping(sides: _Sides) -> str:
+def _sentence_on_stop(sides: _Sides) -> str:
     for key, report, stopped in zip(("diff.first-stopped", "diff.second-stopped"), sides, sides.stopped, strict=True):
-        failure = _failed(report.trace)
+        failure = _final_error(report.trace)
         if stopped and failure is not None:
             site = failure.op.site
             where = sentence("diff.at", site=site.caller or site) if site else ""
@@ -90,19 +91,19 @@ def _stopping(sides: _Sides) -> str:
     return ""
 
 
-def _file(given: Given) -> str:
-    return Path(given).name if isinstance(given, str | Path) else ""
+def _file(run: Given) -> str:
+    return Path(run).name if isinstance(run, str | Path) else ""
 
 
-def _report(given: Given) -> ReportData:
-    if isinstance(given, ReportData):
-        return given
-    if isinstance(given, TraceData):
-        return diagnose(Case(given))
-    expect_kind("diff", given, str, int, PathLike, error="wrong-argument.traces")
-    name = str(given)
-    named = kept(name) if not Path(name).exists() else None
-    return named or diagnose(Case(load(name)))
+def _report(run: Given) -> ReportData:
+    if isinstance(run, ReportData):
+        return run
+    if isinstance(run, TraceData):
+        return diagnose(Case(run))
+    expect_kind("diff", run, str, int, PathLike, error="wrong-argument.traces")
+    name = str(run)
+    cell_report = kept(name) if not Path(name).exists() else None
+    return cell_report or diagnose(Case(load(name)))
 
 
 def _same_line(site: Site | None) -> Key:
@@ -112,16 +113,16 @@ def _same_line(site: Site | None) -> Key:
     return file, site.function, one_line(site.text)
 
 
-def _findings(sides: _Sides) -> Iterable[Change]:
+def _finding_changes(sides: _Sides) -> Iterable[Change]:
     before, after = map(_by_identity, sides)
     first_stopped, second_stopped = sides.stopped
     for key, finding in after.items():
         if key not in before:
             worse = finding.severity == "error" or not first_stopped
-            yield Change("finding", _where(finding.site), "", _described(finding), worse)
+            yield Change("finding", _where(finding.site), "", _rule_and_culprit(finding), worse)
     for key, finding in before.items():
         if key not in after and (finding.severity == "error" or not second_stopped):
-            yield Change("finding", _where(finding.site), _described(finding), "")
+            yield Change("finding", _where(finding.site), _rule_and_culprit(finding), "")
 
 
 def _by_identity(report: ReportData) -> dict[Key, Finding]:
@@ -133,7 +134,7 @@ def _by_identity(report: ReportData) -> dict[Key, Finding]:
     }
 
 
-def _described(finding: Finding) -> str:
+def _rule_and_culprit(finding: Finding) -> str:
     """Name the rule, and the tensor or else the devices."""
     culprit = finding.culprit
     on = sentence("diff.on", name=culprit.name, device=culprit.device) if culprit else " + ".join(finding.devices)
@@ -144,9 +145,9 @@ def _where(site: Site | None) -> str:
     return f"{site}  {one_line(site.text)}" if site else parts.where(site)
 
 
-def _errors(sides: _Sides) -> Iterable[Change]:
+def _error_changes(sides: _Sides) -> Iterable[Change]:
     """Yield exceptions of ops that came or went, where no finding explains them."""
-    before, after = map(_unexplained, sides)
+    before, after = map(_unexplained_errors, sides)
     for key, site in after.items():
         if key not in before:
             yield Change("error", parts.where(site), "", ": ".join(key), worse=True)
@@ -155,23 +156,23 @@ def _errors(sides: _Sides) -> Iterable[Change]:
             yield Change("error", parts.where(site), ": ".join(key), "")
 
 
-def _unexplained(report: ReportData) -> dict[Key, Site | None]:
+def _unexplained_errors(report: ReportData) -> dict[Key, Site | None]:
     """Return the sites of errors that no finding explains, by type and first line."""
     explained = {finding.op for finding in report.findings}
     errors = [error for error in report.trace.errors if error.op.id not in explained]
     sites = [Site.of(error.op.site) if error.op.site else None for error in errors]
-    return {(each.type, each.message.partition("\n")[0]): site for each, site in zip(errors, sites, strict=True)}
+    return {(error.type, error.message.partition("\n")[0]): site for error, site in zip(errors, sites, strict=True)}
 
 
-def _devices(sides: _Sides) -> Iterable[Change]:
-    before, after = (_devices_by_name(report.trace) for report in sides)
-    moved = {name: (before[name], after[name]) for name in after if name in before and before[name] != after[name]}
-    for name, count, (first, second) in _gathered(moved, before.keys() & after.keys()):
+def _device_changes(sides: _Sides) -> Iterable[Change]:
+    before, after = (_last_devices(report.trace) for report in sides)
+    moves = {name: (before[name], after[name]) for name in after if name in before and before[name] != after[name]}
+    for name, count, (first, second) in _by_module(moves, before.keys() & after.keys()):
         label = sentence("diff.tensors", name=name, count=count) if count > 1 else name
         yield Change("device", label, first, second)
 
 
-def _devices_by_name(trace: TraceData) -> dict[str, str]:
+def _last_devices(trace: TraceData) -> dict[str, str]:
     """Return the last device of each parameter, buffer and attribute of a module, by name."""
     tensors = trace.tensors
     roles = [trace.string_id(role) for role in _MODULE_ROLES]
@@ -179,29 +180,30 @@ def _devices_by_name(trace: TraceData) -> dict[str, str]:
     return {tensors[row].name: tensors[row].device.name for row in rows.tolist()}
 
 
-def _gathered(moved: Mapping[str, tuple[str, str]], known: Iterable[str]) -> Iterable[tuple[str, int, tuple[str, str]]]:
-    """Yield changed names; in place of tensors their module, with their number, if all of it changed alike."""
-    under: dict[str, list[str]] = defaultdict(list)
+def _by_module(moves: Mapping[str, Move], known: Iterable[str]) -> Iterable[tuple[str, int, Move]]:
+    """Yield tensors whose device differs; `net.head` stands for all of its own if they changed alike."""
+    names_below: dict[str, list[str]] = defaultdict(list)
     for name in known:
         for prefix in _prefixes(name):
-            under[prefix].append(name)
+            names_below[prefix].append(name)
     done: set[str] = set()
-    for name, change in sorted(moved.items()):
+    for name, change in sorted(moves.items()):
         if name in done:
             continue
-        whole = next((p for p in _prefixes(name) if {moved.get(other) for other in under[p]} == {change}), name)
-        names = under[whole] if len(under[whole]) > 1 else [name]
+        alike = (path for path in _prefixes(name) if {moves.get(other) for other in names_below[path]} == {change})
+        whole = next(alike, name)
+        names = names_below[whole] if len(names_below[whole]) > 1 else [name]
         done.update(names)
         yield whole if len(names) > 1 else name, len(names), change
 
 
 def _prefixes(name: str) -> list[str]:
-    """Return a, a.b for a.b.weight."""
+    """Return `a` and `a.b` for `a.b.weight`."""
     parts = name.split(".")
     return [".".join(parts[:end]) for end in range(1, len(parts))]
 
 
-def _counted(sides: _Sides, what: Literal["copies", "syncs"]) -> Iterable[Change]:
+def _count_changes(sides: _Sides, what: Literal["copies", "syncs"]) -> Iterable[Change]:
     """Yield lines at which a count changed, the largest change first."""
     count = _COUNTS["diff.copies" if what == "copies" else "diff.syncs"]
     sums: tuple[Counter[Key], Counter[Key]] = (Counter(), Counter())

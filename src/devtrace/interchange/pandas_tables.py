@@ -25,8 +25,8 @@ def to_pandas(trace: TraceData) -> dict[str, pd.DataFrame]:
     frames = {name: _frame(trace, trace.table(name)) for name in TABLES}
     paths = [*(module.path for module in trace.modules), None]
     frames["ops"]["module"] = pd.Categorical([paths[module] for module in modules_of_ops(trace).tolist()])
-    frames["ledger"] = _ledger(trace, frames["ledger"])
-    frames["findings"] = _findings(trace)
+    frames["ledger"] = _ledger_frame(trace, frames["ledger"])
+    frames["findings"] = _findings_frame(trace)
     return frames
 
 
@@ -59,19 +59,19 @@ def _series(trace: TraceData, table: Table[Any], column: Column) -> Any:
 def _categories(values: Ints, names: Any) -> Any:
     """Text as a categorical of those strings that occur, -1 as missing."""
     used, codes = np.unique(values, return_inverse=True)
-    known = [id for id in used.tolist() if id >= 0]
-    words = pd.Series([names[id] for id in known], dtype="str" if known else "object")
-    return pd.Categorical.from_codes(codes - (len(used) - len(known)), categories=pd.Index(words))
+    present = [id for id in used.tolist() if id >= 0]
+    words = pd.Series([names[id] for id in present], dtype="str" if present else "object")
+    return pd.Categorical.from_codes(codes - (len(used) - len(present)), categories=pd.Index(words))
 
 
-def _ledger(trace: TraceData, frame: pd.DataFrame) -> pd.DataFrame:
+def _ledger_frame(trace: TraceData, frame: pd.DataFrame) -> pd.DataFrame:
     by_device = frame.pop("ops")
     for id, device in enumerate(trace.devices):
         frame[f"ops {device.name}"] = np.array([row[id] if id < len(row) else 0 for row in by_device], dtype=np.int64)
     return frame
 
 
-def _findings(trace: TraceData) -> pd.DataFrame:
+def _findings_frame(trace: TraceData) -> pd.DataFrame:
     rows = [{**finding, "culprit": (finding.get("culprit") or {}).get("name")} for finding in trace.findings or ()]
     frame = pd.DataFrame(rows, columns=list(_FINDING_FIELDS))
     words = dict.fromkeys(("rule", "severity", "cause", "culprit", "message", "help"), "category")

@@ -47,13 +47,13 @@ class _Chrome:
         self.end = self.begin + self.duration
 
     def entries(self) -> Iterator[JsonEntry]:
-        yield from self._names()
-        yield from self._calls()
-        yield from self._ops()
-        yield from chain.from_iterable(map(self._copy, self.trace.copies))
+        yield from self._lane_names()
+        yield from self._module_calls()
+        yield from self._op_slices()
+        yield from chain.from_iterable(map(self._copy_slices, self.trace.copies))
         yield from self._marks()
 
-    def _names(self) -> Iterator[JsonEntry]:
+    def _lane_names(self) -> Iterator[JsonEntry]:
         devices = [f"{device.name} (simulated)" if device.simulated else device.name for device in self.trace.devices]
         for pid, name in enumerate([*devices, "modules"], 1):
             yield _meta("process_name", pid, 0, {"name": safe_line(name)})
@@ -66,41 +66,41 @@ class _Chrome:
     def _lanes(self) -> set[tuple[int, int]]:
         """Return each process and thread that has an entry."""
         ops, copies = self.trace.ops, self.trace.copies
-        found = _pairs(self._pids(), ops.ints("thread") + 1)
+        lanes = _unique_pairs(self._pids(), ops.ints("thread") + 1)
         threads = ops.ints("thread")[copies.ints("op")] + 1
-        found |= _pairs(copies.ints("from") + 1, threads) | _pairs(copies.ints("to") + 1, threads)
-        found |= {(self.modules_pid, thread + 1) for thread in set(self.trace.calls.ints("thread").tolist())}
-        return {(pid, tid) for pid, tid in found if pid > 0 and tid > 0}
+        lanes |= _unique_pairs(copies.ints("from") + 1, threads) | _unique_pairs(copies.ints("to") + 1, threads)
+        lanes |= {(self.modules_pid, thread + 1) for thread in set(self.trace.calls.ints("thread").tolist())}
+        return {(pid, tid) for pid, tid in lanes if pid > 0 and tid > 0}
 
     def _pids(self) -> Ints:
         """Return the process of each op; an op without a device lies beside the modules."""
         device = self.trace.ops.ints("device")
         return np.where(device >= 0, device + 1, self.modules_pid)
 
-    def _calls(self) -> Iterator[JsonEntry]:
+    def _module_calls(self) -> Iterator[JsonEntry]:
         calls = self.trace.calls
         spans = np.stack([calls.ints("begin"), calls.ints("end")], axis=1).astype(np.int64)
         rows = np.flatnonzero(spans[:, 0] < spans[:, 1])
         spans = spans[rows]
         # The last end among the ops of each call: reduceat takes [begin, end) at the even places.
-        last = np.maximum.reduceat(np.append(self.end, 0), spans.ravel())[::2] if len(rows) else spans[:, 0]
-        first = self.begin[spans[:, 0]]
+        ends = np.maximum.reduceat(np.append(self.end, 0), spans.ravel())[::2] if len(rows) else spans[:, 0]
+        begins = self.begin[spans[:, 0]]
         columns = (calls.ints("module")[rows], calls.ints("thread")[rows] + 1, spans[:, 1] - spans[:, 0],
-                   calls.ints("training")[rows] > 0, first / 1000, (last - first) / 1000)  # fmt: skip
+                   calls.ints("training")[rows] > 0, begins / 1000, (ends - begins) / 1000)  # fmt: skip
         for module, tid, ops, training, *times in zip(*(column.tolist() for column in columns), strict=True):
-            found = self.trace.modules[module]
-            args = {"type": found.type, "ops": ops, "training": training}
-            yield _slice("module", safe_line(found.path), (self.modules_pid, tid, *times), args)
+            module_row = self.trace.modules[module]
+            args = {"type": module_row.type, "ops": ops, "training": training}
+            yield _slice("module", safe_line(module_row.path), (self.modules_pid, tid, *times), args)
 
-    def _ops(self) -> Iterator[JsonEntry]:
-        ops, tensors = self.trace.ops, self._tensors()
+    def _op_slices(self) -> Iterator[JsonEntry]:
+        ops, tensors = self.trace.ops, self._tensor_texts()
         inputs, outputs = ops.lists("inputs"), ops.lists("outputs")
         modules = [safe_line(self.trace.modules[id].path) for id in self.trace.calls.ints("module").tolist()]
         sites = [safe_line(f"{site}: {site.text}") for site in self.trace.sites]
         numbers = (self._pids(), ops.ints("thread") + 1, self.begin / 1000, self.duration / 1000)
         words = (self._texts(ops.ints(name)) for name in ("name", "kind", "phase"))
-        rest = (ops.ints(name).tolist() for name in ("call", "site", "duration"))
-        rows = zip(*words, *rest, *(each.tolist() for each in numbers), strict=True)
+        integers = (ops.ints(name).tolist() for name in ("call", "site", "duration"))
+        rows = zip(*words, *integers, *(column.tolist() for column in numbers), strict=True)
         for id, (name, kind, phase, call, site, duration, *where) in enumerate(rows):
             args = {"op": id, "kind": kind, "phase": phase}
             args |= {"inputs": [tensors[row] for row in inputs[id].tolist()]}
@@ -114,7 +114,7 @@ class _Chrome:
         texts = {id: safe_line(self.trace.strings[id]) for id in set(column.tolist())}
         return [texts[id] for id in column.tolist()]
 
-    def _tensors(self) -> list[str]:
+    def _tensor_texts(self) -> list[str]:
         """Describe each tensor; many are alike."""
         trace, tensors = self.trace, self.trace.tensors
         words: dict[tuple[int, ...], str] = {}
@@ -126,13 +126,11 @@ class _Chrome:
             words[key] = safe_line(text.strip())
         return [words[key] for key in keys]
 
-    def _copy(self, copy: Copy) -> Iterator[JsonEntry]:
+    def _copy_slices(self, copy: Copy) -> Iterator[JsonEntry]:
         """A slice on the device that gave the data, where no op of this thread can lie, and an arrow to the op."""
         op, source, to = copy.op, copy.from_, copy.to
         start, duration = int(self.begin[op.id]) / 1000, int(self.duration[op.id]) / 1000
-        args = {
-            "op": op.id, "bytes": copy.bytes, "pinned": copy.pinned > 0, "non_blocking": copy.non_blocking > 0,
-        }  # fmt: skip
+        args = {"op": op.id, "bytes": copy.bytes, "pinned": copy.pinned > 0, "non_blocking": copy.non_blocking > 0}
         ends = [{"pid": device.id + 1, "tid": op.thread.id + 1, "ts": start} for device in (source, to)]
         ways = (f"to {safe_line(to.name)}", f"from {safe_line(source.name)}")
         for device, way, end in zip((source, to), ways, ends, strict=True):
@@ -165,5 +163,5 @@ def _slice(cat: str, name: str, where: Iterable[float], args: JsonEntry) -> Json
     return {"ph": "X", "cat": cat, "name": name, **dict(zip(_WHERE, where, strict=True)), "args": args}
 
 
-def _pairs(first: Ints, second: Ints) -> set[tuple[int, int]]:
+def _unique_pairs(first: Ints, second: Ints) -> set[tuple[int, int]]:
     return set(zip(first.tolist(), second.tolist(), strict=True))

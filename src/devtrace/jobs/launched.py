@@ -28,8 +28,8 @@ PATIENCE: Final = {
 
 def size_of_job() -> int:
     """Return how many ranks a launcher started; 1 where none did."""
-    given = (os.environ.get(size, "") for _, size in LAUNCHERS)
-    return max((int(size) for size in given if size.isdecimal()), default=1)
+    sizes = (os.environ.get(variable, "") for _, variable in LAUNCHERS)
+    return max((int(size) for size in sizes if size.isdecimal()), default=1)
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Job:
         """Wait for the other ranks, merge what is there, and return its report; None where nothing was saved."""
         from devtrace.api.results import diagnose, load
 
-        end = time.monotonic() + PATIENCE[how]
-        given = os.environ.get("LOCAL_WORLD_SIZE", "")
-        here = min(self.size, int(given)) if given.isdecimal() else self.size
-        while len(files := self._saved()) < here and time.monotonic() < end and not is_called_off():
+        deadline = time.monotonic() + PATIENCE[how]
+        local_size = os.environ.get("LOCAL_WORLD_SIZE", "")
+        ranks_here = min(self.size, int(local_size)) if local_size.isdecimal() else self.size
+        while len(files := self._saved()) < ranks_here and time.monotonic() < deadline and not is_called_off():
             time.sleep(0.05)
         if not files:
             return None
@@ -57,6 +57,6 @@ class Job:
         return replace(report, trace=replace(report.trace, all_clear=False))  # nobody knows of the others
 
     def _saved(self) -> list[Path]:
-        """Return the traces that were saved since the job began; those of an older run are not of it."""
+        """Return the traces that were saved since the job began; older ones are of an earlier run."""
         paths = [ranked_path(self.trace, rank) for rank in range(self.size)]
         return [path for path in paths if path.exists() and path.stat().st_mtime >= self.began]

@@ -35,15 +35,15 @@ IntsT = TypeVar("IntsT", bound=Ints)
 
 
 def in_own_pages(trace: TraceData) -> TraceData:
-    def moved(column: Values) -> Values:
-        return Lists(*map(_copied, (column.offsets, column.flat))) if isinstance(column, Lists) else _copied(column)
+    def copy(column: Values) -> Values:
+        return Lists(*map(_to_pages, (column.offsets, column.flat))) if isinstance(column, Lists) else _to_pages(column)
 
-    values = {table: {name: moved(each) for name, each in columns.items()} for table, columns in trace.values.items()}
+    values = {table: {name: copy(each) for name, each in columns.items()} for table, columns in trace.values.items()}
     trace.forget_tables()
     return replace(trace, values=values)
 
 
-def _copied(values: IntsT) -> IntsT:
+def _to_pages(values: IntsT) -> IntsT:
     if values.nbytes < LEAST:
         return values
     copy = cast(IntsT, np.frombuffer(mmap.mmap(-1, values.nbytes), values.dtype))
@@ -93,8 +93,8 @@ def merge(traces: Iterable[TraceData]) -> TraceData:
 
 
 def _rank_of(trace: TraceData, otherwise: int = -1) -> int:
-    known = trace.threads.ints("rank")
-    return int(known[0]) if len(known) and known[0] >= 0 else otherwise
+    ranks = trace.threads.ints("rank")
+    return int(ranks[0]) if len(ranks) and ranks[0] >= 0 else otherwise
 
 
 class _Rank:
@@ -123,10 +123,10 @@ class _Rank:
         return self.ids[column.table][values] if column.kind == "row" else values
 
     def _position(self, counts: Ints, ops: int, *, last: bool) -> Ints:
-        """Turn a number of this rank's ops into one of all ops: up to its last op, or from its next."""
+        """Turn counts of this rank's ops into counts of all ops: up to its last op, or to before its next."""
         ids = self.ids["ops"][:-1]
-        moved = (np.append(0, ids + 1) if last else np.append(ids, ops))[np.maximum(counts, 0)]
-        return np.where(counts < 0, -1, moved).astype(np.int64)
+        positions = (np.append(0, ids + 1) if last else np.append(ids, ops))[np.maximum(counts, 0)]
+        return np.where(counts < 0, -1, positions).astype(np.int64)
 
     def memory(self) -> Iterator[Curve]:
         """Yield the curves of this rank's devices, by the ops of all."""
@@ -149,7 +149,7 @@ class _Merge:
     def trace(self) -> TraceData:
         for rank in self.ranks:
             for table in _SHARED:
-                self._share(rank, table)
+                self._share_rows(rank, table)
         self._number_rows()
         if all(rank.findings is not None for rank in self.ranks):
             found = {rank.number: [rank.finding(finding) for finding in rank.findings or ()] for rank in self.ranks}
@@ -163,27 +163,27 @@ class _Merge:
         self.builder.notes = list(self._notes())
         self.builder.language = self.ranks[0].trace.language
         merged = self.builder.build()
-        ends = [rank.trace for rank in self.ranks]
-        last = next((each for each in ends if each.outcome != "ended"), ends[0])
-        is_clear = all(each.all_clear for each in ends)
-        closing = next((each.closing for each in ends if each.closing), "")
+        traces = [rank.trace for rank in self.ranks]
+        unended = next((trace for trace in traces if trace.outcome != "ended"), traces[0])
+        is_clear = all(trace.all_clear for trace in traces)
+        closing = next((trace.closing for trace in traces if trace.closing), "")
         notes = (*filter(None, [_first_to_fail(merged)]), *merged.notes)
         memory = tuple(chain.from_iterable(rank.memory() for rank in self.ranks))
-        return replace(merged, notes=notes, outcome=last.outcome, closing=closing, all_clear=is_clear, memory=memory)
+        return replace(merged, notes=notes, outcome=unended.outcome, closing=closing, all_clear=is_clear, memory=memory)
 
     def _notes(self) -> Iterator[str]:
         """Yield the notes of all ranks, each once."""
-        of_note: dict[str, list[int]] = {}
+        ranks_of_note: dict[str, list[int]] = {}
         for rank in self.ranks:
             for note in dict.fromkeys(rank.trace.notes):
-                of_note.setdefault(note, []).append(rank.number)
-        for note, ranks in of_note.items():
+                ranks_of_note.setdefault(note, []).append(rank.number)
+        for note, ranks in ranks_of_note.items():
             if len(ranks) == 1:
                 yield sentence("note.of-rank", rank=ranks[0], note=note)
             else:
                 yield on_ranks(ranks, [rank.number for rank in self.ranks], note)
 
-    def _share(self, rank: _Rank, table: str) -> None:
+    def _share_rows(self, rank: _Rank, table: str) -> None:
         rows = rank.trace.table(table)
         ids: list[int] = []
         for row in range(len(rows)):
@@ -209,8 +209,8 @@ class _Merge:
     def _column(self, table: str, column: Column) -> Values:
         if column.is_list:
             lists = [rank.lists(table, column) for rank in self.ranks]
-            flat = np.concatenate([each.flat for each in lists]).astype(np.int32, copy=False)
-            joined = Lists.of(np.concatenate([each.lengths for each in lists]), flat)
+            flat = np.concatenate([values.flat for values in lists]).astype(np.int32, copy=False)
+            joined = Lists.of(np.concatenate([values.lengths for values in lists]), flat)
             self._let_go(table, column)
             return joined.take(self.order) if table == "ops" else joined
         values = np.concatenate([rank.ints(table, column, len(self.order)) for rank in self.ranks])
@@ -246,13 +246,13 @@ def _worst_and_first(finding: Mapping[str, Any]) -> tuple[int, int]:
 
 def _first_to_fail(trace: TraceData) -> str:
     """Return the sentence on which rank failed first, where several did."""
-    when: dict[int, int] = {}
+    starts: dict[int, int] = {}
     for error in trace.errors:
-        when.setdefault(error.op.thread.rank, error.op.start)
-    if len(when) < 2:
+        starts.setdefault(error.op.thread.rank, error.op.start)
+    if len(starts) < 2:
         return ""
-    first, second = sorted(when, key=lambda rank: when[rank])[:2]
-    return sentence("ranks.first", rank=first, other=second, later=when[second] - when[first], count=len(when))
+    first, second = sorted(starts, key=lambda rank: starts[rank])[:2]
+    return sentence("ranks.first", rank=first, other=second, later=starts[second] - starts[first], count=len(starts))
 
 
 def _title(traces: Sequence[TraceData]) -> str:
@@ -264,11 +264,11 @@ def _title(traces: Sequence[TraceData]) -> str:
 
 def _lateness(traces: Sequence[TraceData]) -> list[int]:
     """Return how long after the first each recording began, in ns; 0 where a trace gives no moment."""
-    begun = [_moment(trace.recorded) for trace in traces]
-    first = min(filter(None, begun), default=None)
-    late = [moment - first if moment and first else timedelta() for moment in begun]
+    moments = [_moment(trace.recorded) for trace in traces]
+    first = min(filter(None, moments), default=None)
+    delays = [moment - first if moment and first else timedelta() for moment in moments]
     # The clocks of recordings that begin a day apart cannot agree.
-    return [each // timedelta(microseconds=1) * 1000 if each < timedelta(days=1) else 0 for each in late]
+    return [delay // timedelta(microseconds=1) * 1000 if delay < timedelta(days=1) else 0 for delay in delays]
 
 
 def _moment(text: str) -> datetime | None:

@@ -36,10 +36,10 @@ class Ranks:
     @cached_property
     def own_device(self) -> dict[int, int]:
         """Return for each rank the accelerator on which it ran most ops."""
-        devices, there = self.queries.trace.ops.ints("device"), self.queries.on_a_device
+        devices, on_device = self.queries.trace.ops.ints("device"), self.queries.on_a_device
         ranks = [rank for rank in np.unique(self.of_op).tolist() if rank >= 0]
-        known = {rank: np.bincount(devices[(self.of_op == rank) & there]) for rank in ranks}
-        return {rank: int(counts.argmax()) for rank, counts in known.items() if len(counts)}
+        op_counts = {rank: np.bincount(devices[(self.of_op == rank) & on_device]) for rank in ranks}
+        return {rank: int(counts.argmax()) for rank, counts in op_counts.items() if len(counts)}
 
 
 def with_findings_of_the_job(report: ReportData) -> ReportData:
@@ -48,13 +48,13 @@ def with_findings_of_the_job(report: ReportData) -> ReportData:
     ranks = Ranks(queries)
     if len({*report.trace.threads.ints("rank").tolist()}) < 2:
         return report
-    found: list[Finding] = []
+    findings: list[Finding] = []
     notes: list[str] = []
     for slug, load in offers("job rule").items():
-        run_rule(load, (queries, ranks), slug, found, notes)
-    known = {(each.rule, each.site) for each in report.findings}
-    explained = sites_of_errors(report.findings)
-    new = [each for each in found if (each.rule, each.site) not in known and each.site not in explained]
+        run_rule(load, (queries, ranks), slug, findings, notes)
+    known = {(finding.rule, finding.site) for finding in report.findings}
+    known_sites = sites_of_errors(report.findings)
+    new = [each for each in findings if (each.rule, each.site) not in known and each.site not in known_sites]
     if not new and not notes:
         return report
     return with_report(report.trace, worst_first((*report.findings, *new)), report.ledger, notes)

@@ -15,27 +15,28 @@ MOST_NAMED: Final = 4
 
 
 def shared_findings(found: Mapping[int, Sequence[Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """Join the findings of all ranks that differ in their rank's device only; of a rank's own equal ones none."""
+    """Join findings of several ranks that differ only in the rank's device; never two findings of one rank."""
     by_key: dict[Hashable, dict[int, Mapping[str, Any]]] = {}
     for rank, findings in found.items():
-        times: dict[Hashable, int] = {}
+        occurrences: dict[Hashable, int] = {}
         for finding in findings:
-            key = _key(finding)
-            times[key] = times.get(key, 0) + 1
-            by_key.setdefault((key, times[key]), {})[rank] = finding
+            key = _what_ranks_share(finding)
+            occurrences[key] = occurrences.get(key, 0) + 1
+            by_key.setdefault((key, occurrences[key]), {})[rank] = finding
     for of_ranks in by_key.values():
-        yield _joined(of_ranks, sorted(found))
+        yield _joined_finding(of_ranks, sorted(found))
 
 
-def _key(finding: Mapping[str, Any]) -> Hashable:
+def _what_ranks_share(finding: Mapping[str, Any]) -> Hashable:
+    """Return what is the same in a finding on every rank: no device's index, and no figure."""
     message = _FIGURE.sub("#", _DEVICE.sub(r"\1", finding.get("message", "")))
     return finding["rule"], finding["severity"], finding.get("cause", ""), finding["site"], message
 
 
-def _joined(of_ranks: Mapping[int, Mapping[str, Any]], all_ranks: list[int]) -> dict[str, Any]:
-    first = min(of_ranks.values(), key=lambda finding: (finding["op"] < 0, finding["op"]))
+def _joined_finding(of_ranks: Mapping[int, Mapping[str, Any]], all_ranks: list[int]) -> dict[str, Any]:
+    earliest = min(of_ranks.values(), key=lambda finding: (finding["op"] < 0, finding["op"]))
     if len(of_ranks) == 1:
-        return {**first, "message": on_ranks(list(of_ranks), all_ranks, first.get("message", ""))}
+        return {**earliest, "message": on_ranks(list(of_ranks), all_ranks, earliest.get("message", ""))}
     ops = {op for finding in of_ranks.values() for op in (finding["op"], *finding["ops"]) if op >= 0}
     devices = dict.fromkeys(device for finding in of_ranks.values() for device in finding.get("devices", ()))
     lowest = min(of_ranks)
@@ -43,15 +44,15 @@ def _joined(of_ranks: Mapping[int, Mapping[str, Any]], all_ranks: list[int]) -> 
     wordings = {_DEVICE.sub(r"\1", finding.get("message", "")) for finding in of_ranks.values()}
     figures = sentence("ranks.figures", rank=lowest) if len(wordings) > 1 else ""
     message = on_ranks(list(of_ranks), all_ranks, f"{shown.get('message', '')}{figures}")
-    return {**shown, "op": first["op"], "ops": sorted(ops), "devices": list(devices), "message": message}
+    return {**shown, "op": earliest["op"], "ops": sorted(ops), "devices": list(devices), "message": message}
 
 
 def on_ranks(ranks: list[int], all_ranks: list[int], what: str) -> str:
     """Return what some of the ranks share, with their numbers before it."""
-    return sentence("ranks.share", ranks=_named(ranks, all_ranks), what=what)
+    return sentence("ranks.share", ranks=_ranks_in_words(ranks, all_ranks), what=what)
 
 
-def _named(ranks: list[int], all_ranks: list[int]) -> str:
+def _ranks_in_words(ranks: list[int], all_ranks: list[int]) -> str:
     total = len(all_ranks)
     if len(ranks) == total and total > 1:
         return sentence("ranks.all", total=total)

@@ -24,20 +24,20 @@ def fragment(report: ReportData, *, picture: bool = True) -> str:
     """Write findings, worst first, then the summary, then the timeline."""
     shown = parts.shown(report)
     findings = "".join(_finding(report, number, finding) for number, finding in shown[:MOST_FINDINGS])
-    more = len(shown) - MOST_FINDINGS
-    rest = [sentence("report.more", count=more)] if more > 0 else []
-    drawn = _picture(report) if picture else ""
-    end = _rows(map(_marked_up, [*rest, *parts.summary(report)]))
-    of_job = _rows(map(_marked_up, parts.of_the_job(report)))
+    hidden = len(shown) - MOST_FINDINGS
+    rest = [sentence("report.more", count=hidden)] if hidden > 0 else []
+    timeline = _picture(report) if picture else ""
+    end = _divs(map(_markup, [*rest, *parts.summary(report)]))
+    job_notes = _divs(map(_markup, parts.of_the_job(report)))
     findings = f"<ol>\n{findings}</ol>\n" if findings else ""
-    findings = f"{of_job}\n{findings}" if of_job else findings
-    return f'<div data-devtrace="report" data-op-count="{len(report.trace.ops)}">\n{findings}{end}\n{drawn}\n</div>'
+    findings = f"{job_notes}\n{findings}" if job_notes else findings
+    return f'<div data-devtrace="report" data-op-count="{len(report.trace.ops)}">\n{findings}{end}\n{timeline}\n</div>'
 
 
 def _picture(report: ReportData) -> str:
     draw = find("picture", "static")
-    drawn = draw(report.trace, parts.curves_of_limits(report)) if draw is not None else ""
-    return _HIDING_TEXT.format(drawn) if drawn else ""
+    svg = draw(report.trace, parts.curves_of_limits(report)) if draw is not None else ""
+    return _HIDING_TEXT.format(svg) if svg else ""
 
 
 _HIDING_TEXT: Final = (
@@ -55,26 +55,26 @@ _SEVERITIES: Final = family("severity.*", "severity.error", "severity.warning", 
 
 def _finding(report: ReportData, number: int, finding: Finding) -> str:
     times, op, devices = parts.headline(finding, report.trace)
-    right = " · ".join(escape_markup(part) for part in (times, short_op_name(op), devices) if part)
+    details = " · ".join(escape_markup(part) for part in (times, short_op_name(op), devices) if part)
     site = finding.site
     where = f"<b>{escape_markup(parts.where(site))}</b>{_code(site) if site and site.text else ''}"
-    lines = [f"{where} &ensp; {right}", *map(_labelled, finding.lines)]
-    lines += (f"<b>{label}</b> {_marked_up(words)}" for label, words in parts.advice(finding).items())
-    word = escape_markup(sentence(_SEVERITIES[finding.severity]))
+    lines = [f"{where} &ensp; {details}", *map(_labelled_line, finding.lines)]
+    lines += (f"<b>{label}</b> {_markup(words)}" for label, words in parts.advice(finding).items())
+    severity = escape_markup(sentence(_SEVERITIES[finding.severity]))
     return (
-        f'<li value="{number}" title="{word}" data-devtrace="finding" data-rule="{escape_markup(finding.rule)}" '
+        f'<li value="{number}" title="{severity}" data-devtrace="finding" data-rule="{escape_markup(finding.rule)}" '
         f'data-severity="{finding.severity}">\n'
-        f"<div>{_marked_up(finding.message)}</div>\n<blockquote>\n{_rows(lines)}\n</blockquote>\n</li>\n"
+        f"<div>{_markup(finding.message)}</div>\n<blockquote>\n{_divs(lines)}\n</blockquote>\n</li>\n"
     )
 
 
-def _rows(lines: Iterable[str]) -> str:
+def _divs(lines: Iterable[str]) -> str:
     """Write lines below each other; the line breaks keep words apart even where every tag is taken away."""
     return "\n".join(f"<div>{line}</div>" for line in lines)
 
 
-def _labelled(line: Line) -> str:
-    beside = f" &ensp; {_marked_up(line.remark)}" if line.remark else ""
+def _labelled_line(line: Line) -> str:
+    beside = f" &ensp; {_markup(line.remark)}" if line.remark else ""
     return f"<b>{escape_markup(line.label)}</b> {escape_markup(str(line.site))}{_code(line.site)}{beside}"
 
 
@@ -82,7 +82,7 @@ def _code(site: Site) -> str:
     return f" &ensp; <code>{escape_markup(safe_line(site.text))}</code>"
 
 
-def _marked_up(text: str) -> str:
+def _markup(text: str) -> str:
     """Turn a sentence of ours into html; what is between backticks is code."""
-    shown = escape_markup(text, LONGEST_MESSAGE).replace("\n", "</div>\n<div>")
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", shown)
+    escaped = escape_markup(text, LONGEST_MESSAGE).replace("\n", "</div>\n<div>")
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped)

@@ -47,8 +47,8 @@ def mime_bundle(
     """
     script = timeline and renderer.sends_script()
     for_programs = compact(report, most=MOST_BYTES)
-    taken = size(for_programs) + (script_size(report) if script else 0)  # of the same output
-    trace, data = fitted(report.trace, max(budget - taken, budget // 2))
+    other_bytes = size(for_programs) + (script_size(report) if script else 0)  # of the same output
+    trace, data = fitted(report.trace, max(budget - other_bytes, budget // 2))
     report, data = replace(report, trace=trace), data | beside(trace)
     words = {FINDINGS_TYPE: for_programs, "text/plain": plain_text(report)}
     if script and built():
@@ -103,13 +103,13 @@ await devtraceMount.upgrade(slot,%(trace)s);
 
 def _loader(report: ReportData, slot: str, trace: str) -> str:
     """Write the script that puts the views into a slot."""
-    size, text = _packed(_views(report))
+    size, text = _deflated_text(_views(report))
     return _LOADER % {"slot": slot, "height": FRAME_HEIGHT, "views": text, "size": size, "trace": trace}
 
 
 def script_size(report: ReportData) -> int:
     """Return the bytes that the script of the views adds to an output."""
-    return len(_packed(_views(report))[1]) + len(_LOADER) if built() else 0
+    return len(_deflated_text(_views(report))[1]) + len(_LOADER) if built() else 0
 
 
 def _views(report: ReportData) -> str:
@@ -118,7 +118,7 @@ def _views(report: ReportData) -> str:
 
 
 @cache
-def _packed(script: str) -> tuple[int, str]:
+def _deflated_text(script: str) -> tuple[int, str]:
     """Return a script deflated, as text: how many bytes that is, and five letters for each four of them."""
     deflated = zlib.compress(script.encode(), 9)
     return len(deflated), base64.b85encode(deflated, pad=True).translate(_HARMLESS).decode()

@@ -38,14 +38,14 @@ def to_html(report: ReportData, path: str | Path) -> Path:
 
 def page(report: ReportData) -> str:
     title = escape_markup(safe_line(f"devtrace {report.trace.title}", 100))
-    shown = scripted(report, encode(report.trace), _at_once)
+    body = scripted(report, encode(report.trace), _mounting_script)
     missing = "" if built() else f"<p><small>{sentence('page.no-views')}</small></p>"
     tag = TAGS[language.of_tag(report.trace.language) or "en"]
     return (
         f'<!doctype html>\n<html lang="{tag}">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
         f'<meta name="viewport" content="width=device-width">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_FROM_OUTSIDE}">\n'
-        f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n{shown}{missing}\n</body>\n</html>\n"
+        f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n{body}{missing}\n</body>\n</html>\n"
     )
 
 
@@ -68,7 +68,7 @@ def as_script(value: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _at_once(slot: str, trace: str) -> str:
+def _mounting_script(slot: str, trace: str) -> str:
     begin = f"const slot=document.getElementById('{slot}');slot.replaceChildren();devtraceMount(slot,{trace})"
     return f"{views()};\n(()=>{{{begin}}})()"
 
@@ -84,6 +84,6 @@ def views(language: str = "", *, memory: bool = True) -> str:
 
     In one language it may be without the view of memory, in which most traces have nothing to show.
     """
-    alone = STATIC / f"views.{language}{'.memory' if memory else ''}.js"
-    script = alone if language and alone.exists() else STATIC / "views.js"
+    one_language = STATIC / f"views.{language}{'.memory' if memory else ''}.js"
+    script = one_language if language and one_language.exists() else STATIC / "views.js"
     return script.read_text(encoding="utf-8").replace("</", "<\\/")

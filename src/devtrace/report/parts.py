@@ -21,7 +21,7 @@ MEMORY_KINDS: Final = family(
 def shown(report: ReportData) -> list[tuple[int, Finding]]:
     """Return errors and warnings, worst first, and who holds memory, each with its number in the report."""
     numbered = enumerate(report.findings, 1)
-    return [(number, each) for number, each in numbered if each.severity != "note" or each.holders]
+    return [(number, finding) for number, finding in numbered if finding.severity != "note" or finding.holders]
 
 
 def headline(finding: Finding, trace: TraceData) -> tuple[str, str, str]:
@@ -44,19 +44,19 @@ def where(site: Site | None) -> str:
 
 def summary(report: ReportData) -> list[str]:
     """Return a sentence on each: all ops, all copies and syncs, advice, notes; no count where nothing was recorded."""
-    counts = [] if only_failed(report) else [_ops(report), *_copies_and_syncs(report)]
+    counts = [] if only_failed(report) else [_sentence_on_ops(report), *_copies_and_syncs(report)]
     closing = [report.trace.closing] if report.trace.closing else []
-    of_features = [each for part in offered("report part").values() for each in part(report)]
+    of_features = [line for part in offered("report part").values() for line in part(report)]
     return [*closing, *counts, *of_features, *_advice(report), *([] if is_job(report) else _notes(report))]
 
 
 def curves_of_limits(report: ReportData) -> list[Curve]:
-    """Return the memory of those devices of which it was asked: by a limit, or by `memory=True`."""
+    """Return the memory of the devices that a limit was set for, or of all if `memory=True` asked for it."""
     return [curve for curve in report.trace.memory if curve.limit or has_holders(report)]
 
 
 def has_holders(report: ReportData) -> bool:
-    return any(each.holders for each in report.findings)
+    return any(finding.holders for finding in report.findings)
 
 
 def is_job(report: ReportData) -> bool:
@@ -75,21 +75,22 @@ def _notes(report: ReportData) -> list[str]:
 
 def _advice(report: ReportData) -> list[str]:
     """Return what would be a warning in a longer loop, a line each, with what to do about it."""
-    found = [each for each in report.findings if each.severity == "note" and each.help]
-    more = [sentence("report.more", count=len(found) - MOST_NOTES)] if len(found) > MOST_NOTES else []
-    return [*map(_in_a_line, found[:MOST_NOTES]), *more, *_harmless(report)]
+    advised = [finding for finding in report.findings if finding.severity == "note" and finding.help]
+    rest = [sentence("report.more", count=len(advised) - MOST_NOTES)] if len(advised) > MOST_NOTES else []
+    return [*map(_advice_line, advised[:MOST_NOTES]), *rest, *_on_harmless_lines(report)]
 
 
-def _harmless(report: ReportData) -> list[str]:
+def _on_harmless_lines(report: ReportData) -> list[str]:
     """Return a sentence on the lines that need no change, where another has a warning of what it costs."""
-    warned = {each.site for each in report.findings if each.severity == "warning" and estimated_cost(each)}
-    lines = {(site.file, site.cell_id, site.line) for site in warned if site is not None}
-    plain = [each for each in report.findings if each.severity == "note" and not each.help and estimated_cost(each)]
-    others = {(each.site.file, each.site.cell_id, each.site.line) for each in plain if each.site is not None} - lines
-    return [sentence("report.harmless", sign=palette.sign("note"), count=len(others))] if warned and others else []
+    warned = {finding.site for finding in report.findings if finding.severity == "warning" and estimated_cost(finding)}
+    warned_lines = {(site.file, site.cell_id, site.line) for site in warned if site is not None}
+    notes = [finding for finding in report.findings if finding.severity == "note" and not finding.help]
+    harmless = {finding.site for finding in notes if finding.site is not None and estimated_cost(finding)}
+    count = len({(site.file, site.cell_id, site.line) for site in harmless} - warned_lines)
+    return [sentence("report.harmless", sign=palette.sign("note"), count=count)] if warned and count else []
 
 
-def _in_a_line(finding: Finding) -> str:
+def _advice_line(finding: Finding) -> str:
     return sentence(
         "report.advice",
         sign=palette.sign(finding.severity),
@@ -101,12 +102,12 @@ def _in_a_line(finding: Finding) -> str:
 
 
 def only_failed(report: ReportData) -> bool:
-    """Return whether the trace is of an error that nobody recorded: it has no op but the failed one, and says so."""
+    """Return whether nothing was recorded, and the trace has no op but the one that raised: its notes say so."""
     failed = set(report.trace.errors.ints("op").tolist())
     return bool(report.notes) and not report.ledger and failed.issuperset(range(len(report.trace.ops)))
 
 
-def _ops(report: ReportData) -> str:
+def _sentence_on_ops(report: ReportData) -> str:
     names, all_ops = list(report.trace.devices), report.trace.ops
     without_a_line = all_ops.ints("device")[all_ops.ints("site") < 0].tolist()
     ops = Counter(names[id] for id in without_a_line if id >= 0)
@@ -119,13 +120,13 @@ def _ops(report: ReportData) -> str:
     return sentence("report.clean" if report.all_clear else "report.ops", ops=counted)
 
 
-_COUNTS: Final = family(
+_COUNT_KEYS: Final = family(
     "report.count-*", "report.count-h2d", "report.count-d2h", "report.count-d2d", "report.count-syncs"
 )
 
 
 def _copies_and_syncs(report: ReportData) -> list[str]:
     total = {name: sum(getattr(row, name) for row in report.ledger) for name in LEDGER_COUNTS}
-    counts = [sentence(key, count=total[kind]) for kind, key in _COUNTS.items() if total[kind]]
+    counts = [sentence(key, count=total[kind]) for kind, key in _COUNT_KEYS.items() if total[kind]]
     copied = sentence("report.copied", size=total["bytes"]) if total["bytes"] else ""
     return [sentence("report.counts", counts=comma().join(counts), copied=copied)] if counts else []

@@ -36,13 +36,13 @@ def choose(name: str) -> None:
 
 def choice() -> str:
     """Return what the user asked for; what is no choice of ours is "auto"."""
-    asked = _chosen or os.environ.get("DEVTRACE_RENDERER", "")
-    return asked if asked in CHOICES else "auto"
+    name = _chosen or os.environ.get("DEVTRACE_RENDERER", "")
+    return name if name in CHOICES else "auto"
 
 
 def sends_script() -> bool:
-    asked = choice()
-    return asked == "script" or (asked == "auto" and runs_scripts())
+    name = choice()
+    return name == "script" or (name == "auto" and runs_scripts())
 
 
 def is_without_extension() -> bool:
@@ -59,6 +59,6 @@ def runs_scripts() -> bool:
 
 
 def for_marimo(html: str) -> object:
-    """Give html to the marimo that shows it: if it has a script, in a frame, with a margin for the page in it."""
+    """Return html as marimo shows it: with a script in a frame, which leaves a margin for the page in it."""
     marimo = sys.modules["marimo"]
     return marimo.iframe(html, height=f"{FRAME_HEIGHT + 40}px") if "<script" in html else marimo.Html(html)

@@ -37,18 +37,18 @@ _BANNED = (
 def install(patches: Patches, undo: ExitStack) -> None:
     """Autocast's switches; the kernels come with the first use."""
     casts = Casts()
-    kernels = functools.cache(lambda: register(casts, undo))
+    register_once = functools.cache(lambda: register(casts, undo))
 
-    def set_enabled(own: Call, *args: Any) -> None:
-        own(*args)
+    def set_enabled(original: Call, *args: Any) -> None:
+        original(*args)
         if len(args) == 1 or str(args[0]).partition(":")[0] == "cuda":  # torch.autocast takes "cuda:0", too
-            on = bool(args[-1])
-            if on:
-                kernels()
-            torch._C._dispatch_tls_set_dispatch_key_included(_KEY, on)
+            is_on = bool(args[-1])
+            if is_on:
+                register_once()
+            torch._C._dispatch_tls_set_dispatch_key_included(_KEY, is_on)
 
-    def clear(own: Call) -> None:
-        own()
+    def clear(original: Call) -> None:
+        original()
         casts.weights.clear()
 
     patches.wrap(torch, "set_autocast_enabled", set_enabled)
@@ -76,10 +76,10 @@ def policies() -> dict[str, str]:
 
 
 def _kernel(op: Op, policy: Call) -> Call:
-    without = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
+    autocast_keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        with torch._C._ExcludeDispatchKeyGuard(without):
+        with torch._C._ExcludeDispatchKeyGuard(autocast_keys):
             return policy(op, args, kwargs)
 
     return kernel
@@ -93,17 +93,17 @@ class Casts:
 
     def lower(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Matrix products and convolutions: in autocast's own precision."""
-        return self._call(op, torch.get_autocast_dtype("cuda"), args, kwargs)
+        return self._call_in(op, torch.get_autocast_dtype("cuda"), args, kwargs)
 
     def fp32(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Losses, norms, exponentials."""
-        return self._call(op, torch.float32, args, kwargs)
+        return self._call_in(op, torch.float32, args, kwargs)
 
     def fp32_dtype(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Sums and softmax: in float32, unless the program gives a dtype."""
-        given = {spec.name: value for spec, value in given_to(op, args, kwargs)}
-        if given["dtype"] is None and eligible(args[0]):
-            args, kwargs = args[: list(given).index("dtype")], {**kwargs, "dtype": torch.float32}
+        values = {spec.name: value for spec, value in given_to(op, args, kwargs)}
+        if values["dtype"] is None and eligible(args[0]):
+            args, kwargs = args[: list(values).index("dtype")], {**kwargs, "dtype": torch.float32}  # by name only
         return op(*args, **kwargs)
 
     def fp32_append(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -116,33 +116,33 @@ class Casts:
 
     def promote(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Several inputs that must have one type: the widest."""
-        kinds = {leaf.dtype for leaf in pytree.tree_leaves((args, kwargs)) if eligible(leaf)}
-        dtype = torch.float32 if torch.float32 in kinds else torch.get_autocast_dtype("cuda")
-        return self._call(op, dtype, args, kwargs)
+        dtypes = {value.dtype for value in pytree.tree_leaves((args, kwargs)) if eligible(value)}
+        dtype = torch.float32 if torch.float32 in dtypes else torch.get_autocast_dtype("cuda")
+        return self._call_in(op, dtype, args, kwargs)
 
     def banned(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if eligible(args[0]):
             raise RuntimeError(_BANNED)
         return op(*args, **kwargs)
 
-    def _call(self, op: Op, dtype: torch.dtype, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call_in(self, op: Op, dtype: torch.dtype, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         args, kwargs = pytree.tree_map(lambda value: self._cast(value, dtype), (args, kwargs))
         return op(*args, **kwargs)
 
     def _cast(self, value: Any, dtype: torch.dtype) -> Any:
-        """Cast what is eligible; a parameter once until autocast ends, as torch's cache has it."""
+        """Cast what is eligible. The cast of a parameter is kept until autocast ends, as in torch's own cache."""
         if not eligible(value) or value.dtype is dtype:
             return value
         is_weight = value.requires_grad and value.is_leaf and value.dtype is torch.float32
         if not is_weight or not torch.is_autocast_cache_enabled() or _is_cached_tensor(value):
             return value.to(dtype)
-        known = self.weights.get(id(value))
-        if known is None or known[0]() is not value:
-            known = self.weights[id(value)] = weakref.ref(value), value.to(dtype)
-        return known[1]
+        entry = self.weights.get(id(value))
+        if entry is None or entry[0]() is not value:  # or the id is of a parameter that died
+            entry = self.weights[id(value)] = weakref.ref(value), value.to(dtype)
+        return entry[1]
 
 
 def eligible(value: Any) -> bool:
     """Return whether CUDA's autocast may cast a value: its own floating-point tensors, doubles excepted."""
-    is_cast = isinstance(value, torch.Tensor) and value.is_floating_point() and value.dtype is not torch.float64
-    return is_cast and device(value).type == "cuda"
+    is_castable = isinstance(value, torch.Tensor) and value.is_floating_point() and value.dtype is not torch.float64
+    return is_castable and device(value).type == "cuda"

@@ -33,72 +33,72 @@ _INSTALLED: Final[dict[str, tuple[int, tuple[tuple[str, functools._lru_cache_wra
 
 def forget() -> list[str]:
     """Clear what can be cleared, and return the names of the functions that keep their answers."""
-    kept = []
+    names = []
     for name, cached in _cached_functions():
-        if not cached.cache_info().currsize or not _asks(cached, _DEPTH):
+        if not cached.cache_info().currsize or not _asks_for_gpu(cached, _DEPTH):
             continue
-        if all(map(_is_plain, _answers(cached))):
+        if all(map(_is_plain, _cached_answers(cached))):
             cached.cache_clear()
         else:
-            kept.append(name)
-    return kept
+            names.append(name)
+    return names
 
 
 _NOT_ASKED: Final = frozenset({"torch", "devtrace", *sys.stdlib_module_names} - {"__main__"})
 
 
 def _cached_functions() -> Iterator[tuple[str, functools._lru_cache_wrapper[Any]]]:
-    """Yield functions and methods of other packages. Each simulation asks twice, and an installed package stays."""
+    """Yield cached functions of other packages by name; an installed module is looked through once, as it stays."""
     for module, loaded in list(sys.modules.items()):
         if module.partition(".")[0] in _NOT_ASKED or not issubclass(type(loaded), ModuleType):
             continue
-        names = object.__getattribute__(loaded, "__dict__")  # a lazy module loads when it is asked
-        file = names.get("__file__")
+        namespace = object.__getattribute__(loaded, "__dict__")  # a lazy module loads when it is asked
+        file = namespace.get("__file__")
         if type(file) is not str or "site-packages" not in file:
-            yield from _defined_in(module, names)
+            yield from _defined_in(module, namespace)
             continue
-        if _INSTALLED.get(module, (0, ()))[0] != len(names):
-            _INSTALLED[module] = len(names), tuple(_defined_in(module, names))
+        if _INSTALLED.get(module, (0, ()))[0] != len(namespace):
+            _INSTALLED[module] = len(namespace), tuple(_defined_in(module, namespace))
         yield from _INSTALLED[module][1]
 
 
-def _defined_in(module: str, names: dict[str, Any]) -> Iterator[tuple[str, functools._lru_cache_wrapper[Any]]]:
+def _defined_in(module: str, namespace: dict[str, Any]) -> Iterator[tuple[str, functools._lru_cache_wrapper[Any]]]:
     """Yield the functions that a module defines, not those that it imports."""
-    values = list(names.values())
-    for kind in [each for each in values if issubclass(type(each), type)]:
+    values = list(namespace.values())
+    for kind in [value for value in values if issubclass(type(value), type)]:
         inner = type.__getattribute__(kind, "__dict__")
         values += inner.values() if inner.get("__module__") == module else ()
-    for each in values:
-        if type(each) in _HOLDERS:
-            cached = each if type(each) is _Cached else each.__func__
-            own = cached.__wrapped__ if type(cached) is _Cached else None
-            if type(own) is FunctionType and own.__module__ == module:
-                yield f"{module}.{own.__qualname__}", cached
+    for value in values:
+        if type(value) in _HOLDERS:
+            cached = value if type(value) is _Cached else value.__func__
+            function = cached.__wrapped__ if type(cached) is _Cached else None
+            if type(function) is FunctionType and function.__module__ == module:
+                yield f"{module}.{function.__qualname__}", cached
 
 
-def _asks(function: object, depth: int) -> bool:
+def _asks_for_gpu(function: object, depth: int) -> bool:
     """Return whether a function's code, or that of a function of its module that it calls, asks for a GPU."""
-    own = function.__wrapped__ if type(function) is _Cached else function
-    if type(own) is not FunctionType:
+    plain_function = function.__wrapped__ if type(function) is _Cached else function
+    if type(plain_function) is not FunctionType:
         return False
-    for code in codes_in(own.__code__):
+    for code in codes_in(plain_function.__code__):
         names = set(code.co_names)
         if names & _DEVICES and names & _QUESTIONS:
             return True
-        if depth and any(_asks(own.__globals__.get(name), depth - 1) for name in names):
+        if depth and any(_asks_for_gpu(plain_function.__globals__.get(name), depth - 1) for name in names):
             return True
     return False
 
 
-def _answers(cached: functools._lru_cache_wrapper[Any]) -> Iterable[object]:
+def _cached_answers(cached: functools._lru_cache_wrapper[Any]) -> Iterable[object]:
     """Answers of a cache, which only the garbage collector can list. A cache with a limit lists its keys too."""
-    for each in gc.get_referents(cached):
-        if each is cached.__wrapped__ or each is vars(cached) or isinstance(each, type) or type(each) is object:
+    for entry in gc.get_referents(cached):
+        if entry is cached.__wrapped__ or entry is vars(cached) or isinstance(entry, type) or type(entry) is object:
             continue
-        if type(each) is dict:
-            yield from (value for value in each.values() if type(value).__name__ != "_lru_list_elem")
+        if type(entry) is dict:
+            yield from (value for value in entry.values() if type(value).__name__ != "_lru_list_elem")
         else:
-            yield each
+            yield entry
 
 
 def _is_plain(value: object) -> bool:

@@ -30,27 +30,27 @@ def install(patches: Patches) -> None:
 
 
 def _without_reading(one_hot: Call, *args: Any, **kwargs: Any) -> Any:
-    """`one_hot`, whose classes are compared with their number by the CPU alone, which reads two for that."""
-    made = None if is_compiling() else _one_hot(*args, **kwargs)
-    return one_hot(*args, **kwargs) if made is None else made
+    """Answer `one_hot` as CUDA does: only the CPU reads two values first, to check the classes."""
+    result = None if is_compiling() else _one_hot(*args, **kwargs)
+    return one_hot(*args, **kwargs) if result is None else result
 
 
 def _one_hot(*args: Any, **kwargs: Any) -> torch.Tensor | None:
     """Return what CUDA makes, as ATen/native/Onehot.cpp has it; none for what torch itself answers or refuses."""
-    given: dict[str, Any] = dict(zip(("input", "num_classes"), args, strict=False)) | kwargs
-    data, num_classes = given.get("input", 0), given.get("num_classes", -1)
-    if type(data) not in PLAIN or type(num_classes) is not int or given.keys() - {"input", "num_classes"}:
+    arguments: dict[str, Any] = dict(zip(("input", "num_classes"), args, strict=False)) | kwargs
+    data, num_classes = arguments.get("input", 0), arguments.get("num_classes", -1)
+    if type(data) not in PLAIN or type(num_classes) is not int or arguments.keys() - {"input", "num_classes"}:
         return None
-    if len(given) < len(args) + len(kwargs) or _traced_by_jit() is not None or function_modes():
+    if len(arguments) < len(args) + len(kwargs) or _traced_by_jit() is not None or function_modes():
         return None
     if device(data).type != "cuda" or data.dtype is not torch.int64 or not data.numel() or _is_transformed(data):
         return None
     if num_classes < 1 and num_classes != -1:
         raise RuntimeError("num_classes should be positive")
     classes = data.max().item() + 1 if num_classes == -1 else num_classes
-    made = torch.zeros((*data.shape, max(0, classes)), dtype=torch.int64, device=device(data))
+    result = torch.zeros((*data.shape, max(0, classes)), dtype=torch.int64, device=device(data))
     try:
-        return made.scatter_(-1, data.unsqueeze(-1), 1)
+        return result.scatter_(-1, data.unsqueeze(-1), 1)
     except RuntimeError:
         return None  # of a class that is none, in torch's words
 
@@ -65,13 +65,14 @@ def same_device(*names: str, words: str) -> Call:
     """A check that the arguments of these names, lists included, are on one device; `_` skips one that may differ."""
 
     def check(*args: Any, **kwargs: Any) -> None:
-        given = [arg for name, arg in zip(names, args, strict=False) if name != "_"] if names else args
-        each = [device(tensor) for tensor in tensors_in((*given, *(kwargs[name] for name in names if name in kwargs)))]
+        tensors = [arg for name, arg in zip(names, args, strict=False) if name != "_"] if names else args
+        devices = [device(t) for t in tensors_in((*tensors, *(kwargs[name] for name in names if name in kwargs)))]
         of_types = ".type}" in words
-        number = next((at for at, it in enumerate(each) if (it.type != each[0].type if of_types else it != each[0])), 0)
-        if number:
-            named = {"first": each[0], "other": each[number], "number": number, "each": each}
-            raise RuntimeError(words.format_map({**named, "name": names[number] if number < len(names) else ""}))
+        differ = (it.type != devices[0].type if of_types else it != devices[0] for it in devices)
+        index = next((index for index, differs in enumerate(differ) if differs), 0)
+        if index:
+            fields = {"first": devices[0], "other": devices[index], "number": index, "each": devices}
+            raise RuntimeError(words.format_map({**fields, "name": names[index] if index < len(names) else ""}))
 
     return check
 
@@ -98,9 +99,9 @@ def recurrent(data: torch.Tensor, second: Any, third: Any, fourth: Any, *_: Any)
                 )
 
 
-def ranked(data: torch.Tensor, atol: Any = None, rtol: Any = None, **kwargs: Any) -> None:
+def tolerances_of_rank(data: torch.Tensor, atol: Any = None, rtol: Any = None, **kwargs: Any) -> None:
     """`linalg.matrix_rank`: a tolerance without the other is compared with zero first, as by `where`."""
-    data, atol, rtol = (kwargs.get(name, given) for name, given in (("A", data), ("atol", atol), ("rtol", rtol)))
+    data, atol, rtol = (kwargs.get(name, value) for name, value in (("A", data), ("atol", atol), ("rtol", rtol)))
     here = device(data)
     for name, tolerance in (("atol", atol), ("rtol", rtol)):
         if isinstance(tolerance, torch.Tensor) and device(tolerance) != here:
@@ -113,12 +114,12 @@ def ranked(data: torch.Tensor, atol: Any = None, rtol: Any = None, **kwargs: Any
 
 
 def fused_cell(data: torch.Tensor, hidden: Any, ih: torch.Tensor, hh: torch.Tensor, *_: Any) -> None:
-    """CUDA multiplies both first, without the biases that a fused kernel adds."""
+    """Refuse as `torch.mm` does: CUDA multiplies data and state first, and a fused kernel adds the biases."""
     if device(data).type == "cuda":
         state = hidden if isinstance(hidden, torch.Tensor) else hidden[0]
-        for each, weight in ((data, ih), (state, hh)):
-            if device(each) != device(weight):
-                torch.mm(each, weight.mT)  # which refuses them
+        for operand, weight in ((data, ih), (state, hh)):
+            if device(operand) != device(weight):
+                torch.mm(operand, weight.mT)  # which refuses them
 
 
 def _comparisons() -> Iterator[tuple[Any, str, Call]]:
@@ -138,7 +139,7 @@ ABOVE: tuple[tuple[Any, str, Call], ...] = (
     *_comparisons(),
     (torch, "tensor_split", sections_on_host),
     (torch.Tensor, "tensor_split", sections_on_host),
-    (torch.linalg, "matrix_rank", ranked),
+    (torch.linalg, "matrix_rank", tolerances_of_rank),
     *((_VF, name, fused_cell) for name in ("lstm_cell", "gru_cell")),
     *((_VF, name, recurrent) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")),
 )  # fmt: skip

@@ -34,7 +34,7 @@ else:
 """
 
 
-class _Simulating:
+class _SimulationStarter:
     """Pickled for a child, it is code that begins a simulation there."""
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[str, dict[str, Any]]]:
@@ -52,15 +52,15 @@ class ForkedMode(SimulationMode):
 
 
 def install(patches: Patches) -> None:
-    patches.wrap(spawn, "get_preparation_data", lambda own, name: {**own(name), "devtrace": _Simulating()})
+    patches.wrap(spawn, "get_preparation_data", lambda get, name: {**get(name), "devtrace": _SimulationStarter()})
 
 
 def _refuse_in_a_fork() -> None:
     """Refuse what the parent has used; without a simulation there is no mode."""
-    if MODES and not forks.is_ours() and any(each.memory.highest for each in DEVICES.simulated):
+    if MODES and not forks.is_ours() and any(device.memory.highest for device in DEVICES.simulated):
         DEVICES.refusal = FORKED
-        for each in list(MODES):
-            each.__class__ = ForkedMode
+        for mode in list(MODES):
+            mode.__class__ = ForkedMode
 
 
 if hasattr(os, "register_at_fork"):

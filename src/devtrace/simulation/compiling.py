@@ -17,23 +17,23 @@ from devtrace.runtime.patches import Call, Patches
 
 def install(patches: Patches, undo: ExitStack) -> None:
     """Nothing is compiled from here to the end of the simulation."""
-    _know_functions_anew()
-    undo.callback(_know_functions_anew)
+    _forget_known_functions()
+    undo.callback(_forget_known_functions)
     watcher, run = ImportWatcher("torch._dynamo"), partial(_run_eagerly, patches, undo)
     undo.callback(watcher.cancel, run)
     watcher.call_when_imported(run)
 
 
 def _run_eagerly(patches: Patches, undo: ExitStack) -> None:
-    patches.wrap(sys.modules["torch._dynamo"], "explain", _explain_all_the_same)
+    patches.wrap(sys.modules["torch._dynamo"], "explain", _explain_as_usual)
     undo.enter_context(torch.compiler.set_stance("force_eager"))
 
 
-def _explain_all_the_same(explain: Call, function: Call, **kwargs: Any) -> Any:
+def _explain_as_usual(explain: Call, function: Call, **kwargs: Any) -> Any:
     return torch.compiler.set_stance("default")(explain(function, **kwargs))
 
 
-def _know_functions_anew() -> None:
-    """torch._dynamo keeps torch's functions by identity: not those of a simulation beyond it."""
+def _forget_known_functions() -> None:
+    """Let torch._dynamo forget which functions are torch's, as a simulation replaces some and puts them back."""
     if rules := sys.modules.get("torch._dynamo.trace_rules"):
         rules.clear_lru_cache()

@@ -47,8 +47,6 @@ _ANSWERS: Final = {
     "workspace": returning(32 << 20),
     "state": type("AllocatorState", (), {}),
 }
-
-
 _REFUSED: tuple[tuple[Any, str, str], ...] = (
     (torch.cuda, "MemPool", "simulate-limit.pool"),
     (torch.cuda.memory, "MemPool", "simulate-limit.pool"),
@@ -83,20 +81,20 @@ def _attend_with_a_kernel(attend: Call, query: torch.Tensor, *args: Any, **kwarg
 def _refuse_triton(patches: Patches, undo: ExitStack) -> None:
     """Let torch find no Triton, and refuse a launch of a program's own kernel, whenever Triton is loaded."""
     patches.set(_triton, "has_triton_package", returning(False))
-    _ask_again()
-    undo.callback(_ask_again)
+    _clear_triton_answers()
+    undo.callback(_clear_triton_answers)
     watcher = ImportWatcher(_TRITON)
 
     def refuse() -> None:
-        config = sys.modules[_TRITON].driver
-        undo.callback(vars(config).update, dict(vars(config)))
-        config.set_active(_NoDevice())
+        driver = sys.modules[_TRITON].driver
+        undo.callback(vars(driver).update, dict(vars(driver)))
+        driver.set_active(_NoDevice())
 
     undo.callback(watcher.cancel, refuse)
     watcher.call_when_imported(refuse)
 
 
-def _ask_again() -> None:
+def _clear_triton_answers() -> None:
     for answer in vars(_triton).values():
         if hasattr(answer, "cache_clear"):
             answer.cache_clear()

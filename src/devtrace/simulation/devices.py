@@ -39,10 +39,10 @@ class Devices:
     def begin(self, spec: str | int, *, are_one: bool) -> None:
         self.spec, self.are_one = spec, are_one
         self.simulated = _ALL[: count_of(spec)]
-        self.by_device = {_Device("cuda", each.index): each for each in self.simulated}
+        self.by_device = {_Device("cuda", device.index): device for device in self.simulated}
         self.are_beside_real_ones = torch.cuda.is_available()
-        for each in self.simulated:
-            each.begin(TOTAL_MEMORY, limit_of(spec))
+        for device in self.simulated:
+            device.begin(TOTAL_MEMORY, limit_of(spec))
 
     def end(self) -> None:
         self.are_one = False
@@ -56,32 +56,32 @@ class Devices:
         return getattr(self._local, "index", 0)
 
     def set_current(self, device: Any) -> None:
-        """torch.cuda.set_device: a negative index means nothing to do."""
+        """Answer `torch.cuda.set_device`, for which a negative index changes nothing."""
         index = self.index(device)
         if index >= 0:
-            self._check(index)
+            self._check_index(index)
             self._local.index = index
 
     def index(self, device: Any = None) -> int:
         """Return the index that a device, string, number or None (the current one) means."""
         if isinstance(device, int):
             return device
-        found: int | None = None if device is None else _Device(device).index
-        return self.current if found is None else found
+        index: int | None = None if device is None else _Device(device).index
+        return self.current if index is None else index
 
     def find(self, device: Any = None) -> SimulatedDevice:
         index = self.index(device)
-        self._check(index)
+        self._check_index(index)
         return self.simulated[index % len(self.simulated)]
 
     def resolve(self, device: Any) -> torch.device:
-        """A torch.device with its index, as torch's C++ makes it before it looks for the device."""
+        """Return the torch.device for "cuda" or 0, with an index, as C++ makes it before it looks for the device."""
         with Quiet():  # what makes a torch.device is a call that modes see
-            given = ("cuda", device) if isinstance(device, int) else (device,)
-            found = device if isinstance(device, _Device) else _Device(*given)
-            return (self.find(found).device or found) if found.type == "cuda" else found
+            parts = ("cuda", device) if isinstance(device, int) else (device,)
+            target = device if isinstance(device, _Device) else _Device(*parts)
+            return (self.find(target).device or target) if target.type == "cuda" else target
 
-    def _check(self, index: int) -> None:
+    def _check_index(self, index: int) -> None:
         if self.refusal:
             raise RuntimeError(self.refusal)
         if not 0 <= index < len(self.simulated) and not self.are_one:

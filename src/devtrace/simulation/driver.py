@@ -32,7 +32,7 @@ def install(patches: Patches, undo: ExitStack) -> None:
     undo.callback(existing.remove, blocks)
     replace("driver", _SHARED, patches)
     compiled = {"_cuda_getCompiledVersion": getattr(torch._C, "_cuda_getCompiledVersion", lambda: 13000)}
-    for owner, names in ((torch._C, _NAMES | _preferred() | compiled), (torch.cuda, _globals())):
+    for owner, names in ((torch._C, _NAMES | _preferred_backends() | compiled), (torch.cuda, _torch_cuda_globals())):
         for name, value in names.items():
             patches.set(owner, name, value)
     patches.set(torch.version, "cuda", torch.version.cuda or CUDA_VERSION)
@@ -56,20 +56,20 @@ def _set_sync_debug_mode(level: int) -> None:
 
 def _properties(device: int) -> SimpleNamespace:
     """`torch.cuda.get_device_properties`."""
-    total, uuid = DEVICES.find(device).total, f"{_known('uuid')}{device:012}"
-    return SimpleNamespace(**_known("properties"), total_memory=total, uuid=uuid, pci_bus_id=device)
+    total, uuid = DEVICES.find(device).total, f"{_cuda_fact('uuid')}{device:012}"
+    return SimpleNamespace(**_cuda_fact("properties"), total_memory=total, uuid=uuid, pci_bus_id=device)
 
 
-def _known(what: str) -> Any:
-    return json_of("simulation/cuda_properties.json")[what]
+def _cuda_fact(name: str) -> Any:
+    return json_of("simulation/cuda_properties.json")[name]
 
 
 def _is_in_bad_fork() -> bool:
     return bool(DEVICES.refusal)
 
 
-def _preferred() -> dict[str, object]:
-    """Return what keeps the libraries of CUDA's that a program prefers: here all compute alike."""
+def _preferred_backends() -> dict[str, object]:
+    """Return getters and setters of the library that a program prefers; here all of them compute alike."""
     linalg, blas = [torch._C._get_linalg_preferred_backend()], [torch._C._get_blas_preferred_backend()]
     return {
         "_get_linalg_preferred_backend": lambda: linalg[0],
@@ -79,7 +79,7 @@ def _preferred() -> dict[str, object]:
     }
 
 
-def _globals() -> dict[str, object]:
+def _torch_cuda_globals() -> dict[str, object]:
     """Module globals of torch.cuda that its initialisation fills; `_initialized` keeps it from trying."""
     return {
         "_initialized": True,
@@ -90,7 +90,7 @@ def _globals() -> dict[str, object]:
         "_get_device_properties": _properties,
         "_cudart": SimpleNamespace(
             cudaMemGetInfo=memory_info,
-            cudaGetErrorString=lambda code: _known("errors").get(str(int(code)), "unrecognized error code"),
+            cudaGetErrorString=lambda code: _cuda_fact("errors").get(str(int(code)), "unrecognized error code"),
             cudaError=type("cudaError", (int,), {"success": 0}),
             **dict.fromkeys(
                 ("cudaProfilerStart", "cudaProfilerStop", "cudaHostRegister", "cudaHostUnregister"), returning(0)
@@ -104,45 +104,45 @@ def _globals() -> dict[str, object]:
 
 def memory_stats(device: int) -> dict[str, Any]:
     """Return the allocator's statistics, as far as they can be known."""
-    found = DEVICES.find(device)
-    memory = found.memory
-    used = _stat(memory.allocated, memory.highest)
-    counts = {"allocation": found.live, "active": found.live, **_of_blocks(memory)}
+    simulated = DEVICES.find(device)
+    memory = simulated.memory
+    bytes_used = _stat(memory.allocated, memory.highest)
+    counts = {"allocation": simulated.live, "active": simulated.live, **_block_counts(memory)}
     return {
-        **dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), used),
+        **dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), bytes_used),
         "reserved_bytes": _stat(memory.reserved, memory.highest_reserved),
         **{name: _stat(count, count) for name, count in counts.items()},
         **dict.fromkeys(("oversize_allocations", "oversize_segments"), _stat(0, 0)["all"]),
         "num_alloc_retries": memory.retries,
         "num_ooms": memory.failures,
         **dict.fromkeys(("num_sync_all_streams", "num_oom_rejections"), 0),
-        "num_device_alloc": memory.made,
-        "num_device_free": memory.given,
+        "num_device_alloc": memory.segments_made,
+        "num_device_free": memory.segments_freed,
         "max_split_size": -1,  # of blocks that may be split: any
         "reserved_bytes_by_private_pools": {},
     }
 
 
 def empty_cache() -> None:
-    for each in DEVICES.simulated:
-        each.memory.release()
+    for device in DEVICES.simulated:
+        device.memory.release()
 
 
 def memory_info(device: int | None = None) -> tuple[int, int]:
     """Free and total bytes of a device; without a limit a program may hold more than there is."""
-    found = DEVICES.find(device)
-    return max(found.total - found.memory.reserved, 0), found.total
+    simulated = DEVICES.find(device)
+    return max(simulated.total - simulated.memory.reserved, 0), simulated.total
 
 
 def set_fraction(fraction: float, device: int) -> None:
-    found = DEVICES.find(device)
-    found.allow(int(fraction * found.total))
+    simulated = DEVICES.find(device)
+    simulated.set_limit(int(fraction * simulated.total))
 
 
 def fraction(device: int) -> float:
-    found = DEVICES.find(device)
-    limit = found.memory.limit
-    return 1.0 if limit is None else limit / found.total
+    simulated = DEVICES.find(device)
+    limit = simulated.memory.limit
+    return 1.0 if limit is None else limit / simulated.total
 
 
 def snapshot(*_: Any) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def snapshot(*_: Any) -> dict[str, Any]:
     return {"segments": [], "device_traces": [[] for _ in DEVICES.simulated]}
 
 
-def _of_blocks(memory: Any) -> dict[str, int]:
+def _block_counts(memory: Any) -> dict[str, int]:
     segments = [blocks for _, blocks in memory.segments()]
     split = [block.size for blocks in segments for block in blocks if block.free and len(blocks) > 1]
     return {"segment": len(segments), "inactive_split": len(split), "inactive_split_bytes": sum(split)}
@@ -164,12 +164,12 @@ def _stat(current: int, peak: int) -> dict[str, dict[str, int]]:
 
 def alive(device: torch.device) -> Alive | None:
     """Return what lives on a simulated device."""
-    found = DEVICES.by_device.get(device)
-    if found is None:
+    simulated = DEVICES.by_device.get(device)
+    if simulated is None:
         return None
-    memory = found.memory
+    memory = simulated.memory
     sums = (memory.limit or 0, memory.reserved, memory.allocated)
-    return Alive(device, found.refused, *sums, alive_on(found), memory.highest)
+    return Alive(device, simulated.refused, *sums, alive_on(simulated), memory.highest)
 
 
 _SHARED: Final[dict[str, object]] = {

@@ -60,7 +60,7 @@ kinds_that_outlived_their_device.append(ExpiredTensor)
 
 
 def way_back(device: object) -> str:
-    """Return what to simulate so that tensors of a device whose simulation has ended can be used again."""
+    """Return the `cuda:N` to simulate so that tensors of a device of an ended simulation can be used again."""
     index = getattr(device, "index", None) or 0
     return f"cuda:{max(_ended_with, index + 1)}"
 
@@ -77,7 +77,7 @@ def expire_all() -> None:
     if not any(device.live for device in DEVICES.simulated):
         return
     with torch._C.DisableTorchFunctionSubclass():  # a subclass of the program's is not to see our questions
-        live: list[torch.Tensor] = [each for each in tensors_alive() if _on_a_device(each)]
+        live: list[torch.Tensor] = [tensor for tensor in tensors_alive() if _on_a_device(tensor)]
         for tensor in live:
             if ExpiredTensor in type(tensor).__mro__:
                 continue
@@ -99,10 +99,10 @@ def any_expired() -> bool:
 
 def revive() -> None:
     """Give tensors whose device is there again their class back."""
-    waiting = [tensor for tensor in (ref() for ref in _expired) if tensor is not None]
+    tensors = [tensor for tensor in (ref() for ref in _expired) if tensor is not None]
     _expired.clear()
-    for tensor in waiting:
+    for tensor in tensors:
         if tensor.device in DEVICES.by_device:
-            tensor.__class__ = type(tensor).__mro__[2]
+            tensor.__class__ = type(tensor).__mro__[2]  # below its expired class and ExpiredTensor
         else:
             _expired.append(weakref.ref(tensor))

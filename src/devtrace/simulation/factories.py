@@ -47,50 +47,50 @@ def _make(function: Call, *args: Any, **kwargs: Any) -> Any:
     if kwargs.get("device") is not None:
         kwargs["device"] = target = DEVICES.resolve(kwargs["device"])
         if kwargs.get("out") is not None:
-            return function(*args, **_made_there(kwargs, target))
+            return function(*args, **_without_device(kwargs, target))
         if target.type == "cuda" and not a_mode_sees():
-            made = function(*args, **{**kwargs, "device": CPU})
-            claim_all(made, DEVICES.by_device[target])
-            return made
+            tensor = function(*args, **{**kwargs, "device": CPU})
+            claim_all(tensor, DEVICES.by_device[target])
+            return tensor
     return function(*args, **kwargs)
 
 
-def _made_there(kwargs: dict[str, Any], target: torch.device) -> dict[str, Any]:
-    """Leave the device out where a tensor is given to write into; raise as C++ does where that is another's."""
-    there = device(kwargs["out"]).type
-    if there != target.type and not DEVICES.are_one:
-        raise RuntimeError(f"device type {target.type} does not match device type of out parameter ({there})")
+def _without_device(kwargs: dict[str, Any], target: torch.device) -> dict[str, Any]:
+    """Return the keywords without `device`, as `out` has one; raise as C++ does where `out` is elsewhere."""
+    out_type = device(kwargs["out"]).type
+    if out_type != target.type and not DEVICES.are_one:
+        raise RuntimeError(f"device type {target.type} does not match device type of out parameter ({out_type})")
     return {name: value for name, value in kwargs.items() if name != "device"}
 
 
 def _make_of_parts(function: Call, *args: Any, **kwargs: Any) -> Any:
-    """Sparse and nested constructors look for the device in C++ first: made where the parts are, and moved."""
+    """Make a sparse or nested tensor where its parts are, then move it: C++ would look for the device first."""
     target = kwargs.pop("device", None)
     if target is None:
         return function(*args, **kwargs)
-    wanted = kwargs.pop("requires_grad", False)
-    made = move(function(*args, **kwargs), DEVICES.resolve(target), {})
-    return made.requires_grad_() if wanted else made
+    requires_grad = kwargs.pop("requires_grad", False)
+    tensor = move(function(*args, **kwargs), DEVICES.resolve(target), {})
+    return tensor.requires_grad_() if requires_grad else tensor
 
 
 def _make_by_values(function: Call, *args: Any, **kwargs: Any) -> Any:
-    """Indices that are no tensors are made where the values are; those of a compressed tensor follow them."""
-    moves_none = function.__name__ == "sparse_coo_tensor"
-    number = 1 if moves_none else 2
-    values = kwargs["values"] if "values" in kwargs else args[number] if number < len(args) else None
+    """Place indices at the values: those of a COO tensor without `device=` are made there, any others are moved."""
+    is_coo = function.__name__ == "sparse_coo_tensor"
+    index_count = 1 if is_coo else 2  # arguments before the values
+    values = kwargs["values"] if "values" in kwargs else args[index_count] if index_count < len(args) else None
     if isinstance(values, torch.Tensor):
         target = device(values)
-        there = _made_at if moves_none and kwargs.get("device") is None else _moved
-        args = (*(there(arg, target) for arg in args[:number]), *args[number:])
-        kwargs = {name: there(arg, target) if name.endswith("indices") else arg for name, arg in kwargs.items()}
+        place = _make_indices if is_coo and kwargs.get("device") is None else _move_indices
+        args = (*(place(arg, target) for arg in args[:index_count]), *args[index_count:])
+        kwargs = {name: place(arg, target) if name.endswith("indices") else arg for name, arg in kwargs.items()}
     return _make_of_parts(function, *args, **kwargs)
 
 
-def _made_at(value: Any, target: torch.device) -> Any:
+def _make_indices(value: Any, target: torch.device) -> Any:
     return value if isinstance(value, torch.Tensor) else torch.tensor(value, device=target)
 
 
-def _moved(value: Any, target: torch.device) -> Any:
+def _move_indices(value: Any, target: torch.device) -> Any:
     return move(value, target, {}) if isinstance(value, torch.Tensor) else value
 
 
@@ -100,13 +100,13 @@ def _copy(function: Call, data: Any, **kwargs: Any) -> Any:
         target = DEVICES.resolve(device(data) if kwargs.get("device") is None else kwargs["device"])
         kwargs["device"] = TO_HOST if target.type == "cpu" else target
         return function(data, **kwargs)
-    is_pinned = kwargs.pop("pin_memory", False)  # what numbers are made of for a device is pinned on the way there
-    made = _make(function, data, **kwargs)
-    return pinned(made) if is_pinned and device(made).type == "cpu" else made
+    is_pinned = kwargs.pop("pin_memory", False)  # for a device, only what is copied there is pinned
+    tensor = _make(function, data, **kwargs)
+    return pinned(tensor) if is_pinned and device(tensor).type == "cpu" else tensor
 
 
 def _keep(function: Call, data: Any, *args: Any, **kwargs: Any) -> Any:
-    """`torch.as_tensor` and `asarray`: a tensor that fits is given back."""
+    """`torch.as_tensor` and `asarray`: a tensor of that device and dtype is returned itself."""
     data = torch._C._from_dlpack(data) if type(data).__name__ == "PyCapsule" else data
     if not isinstance(data, torch.Tensor) or tag_of(data).owner is HOST:
         return _make(function, data, *args, **kwargs)
@@ -114,29 +114,29 @@ def _keep(function: Call, data: Any, *args: Any, **kwargs: Any) -> Any:
     rest = {"dtype": kwargs.get("dtype", args[0] if args else None), "copy": kwargs.get("copy")}
     if rest["copy"] is False:
         _check_alias(data, target, rest["dtype"])
-    kept, wanted = move(data, target, rest), kwargs.get("requires_grad", False)
+    tensor, requires_grad = move(data, target, rest), kwargs.get("requires_grad", False)
     if function.__name__ != "asarray":
-        return kept
-    return kept.requires_grad_(wanted) if wanted or kept.is_leaf else kept.detach()
+        return tensor
+    return tensor.requires_grad_(requires_grad) if requires_grad or tensor.is_leaf else tensor.detach()
 
 
 def _check_alias(data: torch.Tensor, target: torch.device, dtype: torch.dtype | None) -> None:
-    """Refuse what would be another tensor where a program asks for the same."""
+    """Refuse `copy=False` where the tensor would have to be copied to another device or dtype."""
     if target != device(data) and not DEVICES.are_one:
         raise ValueError(f"can't alias tensor from device '{device(data)}' to '{target}'.")
     if dtype not in (None, data.dtype):
-        names = (torch._C.TensorBase.type(torch.empty(0, dtype=each, device=CPU))[6:-6] for each in (data.dtype, dtype))
+        names = (torch._C.TensorBase.type(torch.empty(0, dtype=kind, device=CPU))[6:-6] for kind in (data.dtype, dtype))
         raise ValueError("can't alias tensor with dtype '{}' into dtype '{}'.".format(*names))
 
 
 _OF_DATA: dict[str, Call] = {"tensor": _copy, "as_tensor": _keep, "asarray": _keep}
 
 
-def _give_device(own: Call, context: DeviceContext, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def _give_device(call: Call, context: DeviceContext, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """`with torch.device("cuda")`: the device with its index, for a function that is given none."""
     kwargs = kwargs or {}
     if func in _device_constructors() and kwargs.get("device") is None:
         kwargs = {**kwargs, "device": DEVICES.resolve(context.device)}
         if kwargs.get("out") is not None:
-            return func(*args, **_made_there(kwargs, kwargs["device"]))
-    return own(context, func, types, args, kwargs)
+            return func(*args, **_without_device(kwargs, kwargs["device"]))
+    return call(context, func, types, args, kwargs)

@@ -24,19 +24,19 @@ _host = torch.default_generator
 class DeviceGenerator(_Generator):
     """`torch.Generator(device="cuda")`: numbers as the host's generator of that seed makes them.
 
-    `own` is false of a device's default generator as long as it is the host's stream.
+    `has_own_stream` is false of a device's default generator as long as it is the host's stream.
     """
 
     _device: torch.device
     _offset = 0  # of CUDA's counter, which the host's kind of generator has not
     _is_default = False
-    own = True
+    has_own_stream = True
 
     def __new__(cls, device: torch.device, *, is_default: bool = False) -> Self:
-        made = _Generator.__new__(cls)
-        made._device, made._is_default, made.own = device, is_default, not is_default
-        _known[_address(made)] = made
-        return made
+        generator = _Generator.__new__(cls)
+        generator._device, generator._is_default, generator.has_own_stream = device, is_default, not is_default
+        _by_address[_address(generator)] = generator
+        return generator
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]
@@ -58,14 +58,14 @@ class DeviceGenerator(_Generator):
     def set_state(self, new_state: torch.Tensor) -> Self:
         _check_state(new_state)
         _Generator.set_state(self, new_state)
-        return self._changed()
+        return self._after_new_state()
 
     def manual_seed(self, seed: int) -> Self:
         _Generator.manual_seed(self, seed)
-        return self._changed()
+        return self._after_new_state()
 
     def seed(self) -> int:
-        self.own = True
+        self.has_own_stream = True
         return _Generator.seed(self)
 
     def clone_state(self) -> Any:
@@ -77,13 +77,13 @@ class DeviceGenerator(_Generator):
     @property
     def source(self) -> torch.Generator:
         """Generator that a program draws from: the host's, until the device has its own."""
-        return self if self.own else _host
+        return self if self.has_own_stream else _host
 
-    def _changed(self) -> Self:
+    def _after_new_state(self) -> Self:
         self._offset = 0
         if self._is_default:
-            with torch._C._DisableTorchDispatch():  # the program compares nothing
-                self.own = not torch.equal(_Generator.get_state(self), _host.get_state())
+            with torch._C._DisableTorchDispatch():  # it is not the program that compares
+                self.has_own_stream = not torch.equal(_Generator.get_state(self), _host.get_state())
         return self
 
 
@@ -94,7 +94,7 @@ def install(patches: Patches) -> None:
     defaults = tuple(device.generator for device in DEVICES.simulated)
     patches.set(torch.cuda, "default_generators", defaults)
     patches.set(torch._C, "_accelerator_getDefaultGenerator", defaults.__getitem__)
-    patches.set(torch, "Generator", stand_in(_Generator, _make))
+    patches.set(torch, "Generator", stand_in(_Generator, _make_generator))
     for owner in (torch, torch.random):
         patches.wrap(owner, "set_rng_state", _set_rng_state)
         patches.wrap(owner, "seed", _seed_all)
@@ -104,7 +104,7 @@ def install(patches: Patches) -> None:
 def _seed_all(seed: Call, *args: Any, **kwargs: Any) -> Any:
     result = seed(*args, **kwargs)
     for device in DEVICES.simulated:
-        device.generator.own = False
+        device.generator.has_own_stream = False
     return result
 
 
@@ -119,42 +119,42 @@ def _check_state(state: Any) -> None:
         raise TypeError("RNG state must be a torch.ByteTensor")
 
 
-def _make(device: Any = "cpu") -> torch.Generator:
-    found = DEVICES.resolve(device)
-    return DeviceGenerator(found) if found.type == "cuda" else _Generator(found)
+def _make_generator(device: Any = "cpu") -> torch.Generator:
+    target = DEVICES.resolve(device)
+    return DeviceGenerator(target) if target.type == "cuda" else _Generator(target)
 
 
 def _rebuild(device: torch.device, state: torch.Tensor, offset: int = 0) -> Any:
     return torch.Generator(device).set_state(state).set_offset(offset)
 
 
-def checked(value: Any, owner: SimulatedDevice | None) -> Any:
+def generator_for_cpu(value: Any, owner: SimulatedDevice | None) -> Any:
     """Return the generator that the CPU kernel may use for an operator on `owner`; raise for another device's."""
     if not isinstance(value, _Generator):
         return value
-    known = _known.get(_address(value), value)
-    wanted = "cpu" if owner is None or owner is HOST else "cuda"
-    if known.device.type != wanted and not DEVICES.are_one:
-        raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{known.device.type}'")
-    return known.source if isinstance(known, DeviceGenerator) else value
+    generator = _by_address.get(_address(value), value)
+    expected = "cpu" if owner is None or owner is HOST else "cuda"
+    if generator.device.type != expected and not DEVICES.are_one:
+        raise RuntimeError(f"Expected a '{expected}' device type for generator but found '{generator.device.type}'")
+    return generator.source if isinstance(generator, DeviceGenerator) else value
 
 
 def _address(generator: torch.Generator) -> int:
-    found: int = generator._cdata  # type: ignore[attr-defined]
-    return found
+    address: int = generator._cdata  # type: ignore[attr-defined]
+    return address
 
 
 # A dispatch mode is handed a new Python object for the same C++ generator: known by the address of that.
-_known: weakref.WeakValueDictionary[int, torch.Generator] = weakref.WeakValueDictionary()
+_by_address: weakref.WeakValueDictionary[int, torch.Generator] = weakref.WeakValueDictionary()
 
 
 @contextmanager
 def own_stream(generator: DeviceGenerator) -> Iterator[None]:
     """Lend the host's generator the state of a device's own stream, while an operator of that device runs."""
-    before = _host.get_state()
+    host_state = _host.get_state()
     _host.set_state(_Generator.get_state(generator))
     try:
         yield
     finally:
         _Generator.set_state(generator, _host.get_state())
-        _host.set_state(before)
+        _host.set_state(host_state)

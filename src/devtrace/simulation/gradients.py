@@ -29,30 +29,31 @@ Groups = dict[tuple[torch.device, torch.dtype], tuple[list[list[Any]], list[int]
 def install(patches: Patches) -> None:
     """Check what a program passes to `backward`, and what the backward of its own functions returns."""
     patches.wrap(torch.autograd, "_engine_run_backward", partial(_run_backward, []), leaves=True)
-    patches.wrap(torch._C, "_group_tensors_by_device_and_dtype", _group)
-    own = vars(torch.autograd.Function)["apply"]  # a classmethod of Python's, or since torch 2.14 one of C's
-    patches.set(torch.autograd.Function, "apply", classmethod(around(own, _apply, leaves=True)))
+    patches.wrap(torch._C, "_group_tensors_by_device_and_dtype", _group_by_device)
+    original = vars(torch.autograd.Function)["apply"]  # a classmethod of Python's, or since torch 2.14 one of C's
+    patches.set(torch.autograd.Function, "apply", classmethod(around(original, _apply_function, leaves=True)))
 
 
 def _run_backward(
-    started_in: list[int], own: Call, tensors: Sequence[Any], grads: Sequence[Any], *args: Any, **kwargs: Any
+    started_in: list[int], original: Call, tensors: Sequence[Any], grads: Sequence[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """`started_in` is the process of the first run: where there is a device, that starts a thread for each."""
+    """Run backward, with gradients checked; refuse it in a fork of the process of the first run (`started_in`)."""
     started_in[:] = started_in or [forks.origin()]
-    if started_in != [forks.origin()]:
+    if started_in != [forks.origin()]:  # whose threads, one for each device, a fork has not
         raise RuntimeError(FORKED)
     expected = [device(tensor) if isinstance(tensor, torch.Tensor) else None for tensor in tensors]
-    found = own(tensors, on_devices(grads, expected, ""), *args, **kwargs)
-    for grad, asked in zip(found or (), args[2] if len(args) > 2 else (), strict=False):
-        if isinstance(grad, torch.Tensor) and isinstance(asked, torch.Tensor):
-            anchor_floating(grad, tag_of(asked).owner)  # zeros of C++, which nothing met
-    return found
+    results = original(tensors, on_devices(grads, expected, ""), *args, **kwargs)
+    for grad, source in zip(results or (), args[2] if len(args) > 2 else (), strict=False):
+        if isinstance(grad, torch.Tensor) and isinstance(source, torch.Tensor):
+            anchor_floating(grad, tag_of(source).owner)  # zeros of C++, which nothing met
+    return results
 
 
-def _apply(own: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
-    out = own.__get__(None, cls)(*args, **kwargs)
-    first = out[0] if isinstance(out, tuple) and out else out
-    node: Any = first.grad_fn if isinstance(first, torch.Tensor) else None
+def _apply_function(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run a program's own autograd function, and check the devices of what its backward returns."""
+    out = original.__get__(None, cls)(*args, **kwargs)
+    output = out[0] if isinstance(out, tuple) and out else out
+    node: Any = output.grad_fn if isinstance(output, torch.Tensor) else None
     if isinstance(node, BackwardCFunction) and not kwargs:
         devices = [device(arg) for arg in args if isinstance(arg, torch.Tensor)]
         prefix = f"Function {type(node).__name__} returned an "
@@ -60,31 +61,31 @@ def _apply(own: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
     return out
 
 
-def _group(own: Call, lists: Sequence[Sequence[Any]], with_indices: bool = False) -> Groups:
-    """As C++ groups them, in its order, but by the devices of the simulation: what optimizers work on at once."""
+def _group_by_device(original: Call, lists: Sequence[Sequence[Any]], with_indices: bool = False) -> Groups:
+    """Group tensors for an optimizer as C++ does, in its order, but by their simulated devices."""
     groups: Groups = {}
-    for (_, dtype), (columns, numbers) in own(lists, True).items():
-        for at, number in enumerate(numbers):
-            chosen = groups.setdefault((device(columns[0][at]), dtype), ([[] for _ in columns], []))
-            for into, column in zip(chosen[0], columns, strict=True):
-                into.extend(column[at : at + 1])  # a list may be empty: an optimizer without momentum
-            chosen[1].extend([number] if with_indices else [])
+    for (_, dtype), (columns, indices) in original(lists, True).items():
+        for place, index in enumerate(indices):
+            targets, numbers = groups.setdefault((device(columns[0][place]), dtype), ([[] for _ in columns], []))
+            for target, column in zip(targets, columns, strict=True):
+                target.extend(column[place : place + 1])  # a list may be empty: an optimizer without momentum
+            numbers.extend([index] if with_indices else [])
     return groups
 
 
 def on_devices(grads: Sequence[torch.Tensor | None], devices: Sequence[torch.device | None], prefix: str) -> Gradients:
     """Return each gradient on its expected device; raise for one that is on another."""
     pairs = zip(grads, devices, strict=True)
-    return tuple(_on_device(*pair, number, prefix) for number, pair in enumerate(pairs))
+    return tuple(_on_device(*pair, index, prefix) for index, pair in enumerate(pairs))
 
 
-def _on_device(grad: Any, expected: torch.device | None, number: int, prefix: str) -> Any:
+def _on_device(grad: Any, expected: torch.device | None, index: int, prefix: str) -> Any:
     actual = None if grad is None else device(grad)
     if actual is None or expected in (None, actual) or tag_of(grad).owner is FLOATING or DEVICES.are_one:
         return grad
     if grad.dim() == 0:
         return move(grad, expected, {})
-    raise RuntimeError(f"{prefix}invalid gradient at index {number} - expected device {expected} but got {actual}")
+    raise RuntimeError(f"{prefix}invalid gradient at index {index} - expected device {expected} but got {actual}")
 
 
 def keep_gradient_on_host(tensor: torch.Tensor) -> None:
@@ -92,10 +93,10 @@ def keep_gradient_on_host(tensor: torch.Tensor) -> None:
 
     The engine, to which both are on the CPU, does not move it. Nothing for a tensor without one, or at its second use.
     """
-    if tensor.requires_grad and _to_host not in (tensor._backward_hooks or {}).values():
-        tensor.register_hook(_to_host)
+    if tensor.requires_grad and _move_to_host not in (tensor._backward_hooks or {}).values():
+        tensor.register_hook(_move_to_host)
 
 
 @unserializable_hook  # type: ignore[untyped-decorator]  # torch.save warns of others
-def _to_host(grad: torch.Tensor) -> torch.Tensor:
+def _move_to_host(grad: torch.Tensor) -> torch.Tensor:
     return grad.to(CPU)

@@ -16,7 +16,7 @@ from devtrace.simulation import generators, gradients, process_groups, rules, up
 from devtrace.simulation.cuda_features import special
 from devtrace.simulation.cuda_features.scripts import running
 from devtrace.simulation.devices import CPU, DEVICES, SimulatedDevice
-from devtrace.simulation.refusals import asking, refusing
+from devtrace.simulation.refusals import with_refusals, with_reports
 from devtrace.simulation.storage_tags import FLOATING, HOST, anchor_all, claim, claim_all, tag_of, tensors_in
 
 Func = torch._ops.OpOverload
@@ -44,10 +44,10 @@ class OpMode(BesideCompile):
 
 def make_handler(func: Any) -> Handler:
     """Choose the handler of an operator by its schema."""
-    _alive.append(func)
+    _alive.append(func)  # else another operator might get its id
     handler: Handler = higher_order
     if isinstance(func, Func):
-        handler = asking(func, refusing(func, _choose(func)))
+        handler = with_reports(func, with_refusals(func, _choose(func)))
         if torch.Tag.nondeterministic_seeded in func.tags:
             handler = seeded(handler)
     handlers[id(func)] = handler
@@ -63,25 +63,25 @@ def _choose(func: Func) -> Handler:
     if rules.is_made_of_others(func):
         return composite
     arguments, returns = func._schema.arguments, func._schema.returns
-    tensors = [a for a in arguments if "Tensor" in str(a.type)]
+    tensor_args = [a for a in arguments if "Tensor" in str(a.type)]
     if any(a.name == "device" and a.kwarg_only for a in arguments):
         return factory
-    aliased = all(r.alias_info is not None for r in returns)
-    if aliased and tensors == arguments[:1] and str(tensors[0].type) == "Tensor":
+    returns_only_aliases = all(r.alias_info is not None for r in returns)
+    if returns_only_aliases and tensor_args == arguments[:1] and str(tensor_args[0].type) == "Tensor":
         return plain
-    if [str(r.type) for r in returns] == ["Tensor"] and not any(a.kwarg_only for a in tensors):
+    if [str(r.type) for r in returns] == ["Tensor"] and not any(a.kwarg_only for a in tensor_args):
         return one_result
     return any_results
 
 
 def foreign(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An operator that is not torch's own: the mode sees each operator that its kernel calls, from Python or C++."""
+    """Run an op of another library with the mode on, so that each op that its kernel calls is answered too."""
     process_groups.check(func, (*args, *kwargs.values()))
     owner = common_owner((*args, *kwargs.values()))
     on_device = owner is not None and owner is not HOST and owner is not FLOATING
-    chosen = _CUDA if on_device and _runs_python_on_cuda(func) else _kernels_for((*args, *kwargs.values()))
+    kernels = _CUDA if on_device and _runs_python_on_cuda(func) else _kernels_for((*args, *kwargs.values()))
     with mode:
-        out = func.redispatch(chosen, *args, **kwargs)
+        out = func.redispatch(kernels, *args, **kwargs)
     if owner is not None and owner is not HOST and owner is not MIXED:
         anchor_all(out, owner)
     return out
@@ -104,10 +104,10 @@ def _runs_python_on_cuda(func: Any) -> bool:
 
 
 def higher_order(mode: OpMode, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An operator that takes functions (flex_attention): its parts are not seen, its results are with its tensors."""
+    """Run an op that takes functions (flex_attention): its results are on the first device of its tensors."""
     out = func(*args, **kwargs)
     owners = (tag_of(tensor).owner for tensor in tensors_in((*args, *kwargs.values())))
-    claim_all(out, next((each for each in owners if each is not HOST), HOST))
+    claim_all(out, next((owner for owner in owners if owner is not HOST), HOST))
     return out
 
 
@@ -119,31 +119,31 @@ def plain(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def one_result(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Common case: some tensors in, one tensor out."""
+    """Run an op that returns one tensor, and tag that with the device of its inputs."""
     owner = None
     for value in args:
         if isinstance(value, _Tensor):
-            try:
-                its = value.untyped_storage()._devtrace_tag.owner  # type: ignore[attr-defined]
+            try:  # as tag_of, without the call
+                device = value.untyped_storage()._devtrace_tag.owner  # type: ignore[attr-defined]
             except (RuntimeError, ValueError):
-                its = tag_of(value).owner
+                device = tag_of(value).owner
         elif value.__class__ is list:
-            its = common_owner(value)
+            device = common_owner(value)
         else:
             continue
-        if its is not owner and its is not None:
-            if owner is not None or its is MIXED:
+        if device is not owner and device is not None:
+            if owner is not None or device is MIXED:
                 return mixed(mode, func, args, kwargs)
-            owner = its
+            owner = device
     out = func(*args, **kwargs)
-    if owner is not HOST and owner is not None:
+    if owner is not HOST and owner is not None:  # a new storage has the host's tag
         mode.last = owner
         claim(out, owner)
     return out
 
 
 def any_results(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Lists, several results, none, tensors among the keyword arguments."""
+    """Run an op that takes lists or keyword tensors, or returns several tensors or none, and tag its results."""
     owner = common_owner((*args, *kwargs.values()))
     if owner is MIXED:
         return mixed(mode, func, args, kwargs)
@@ -159,15 +159,15 @@ def common_owner(values: Any) -> SimulatedDevice | None:
     owner = None
     for value in values:
         if isinstance(value, _Tensor):
-            its: SimulatedDevice | None = tag_of(value).owner
+            device: SimulatedDevice | None = tag_of(value).owner
         elif isinstance(value, (list, tuple)):
-            its = common_owner(value)
+            device = common_owner(value)
         else:
             continue
-        if its is not owner and its is not None:
+        if device is not owner and device is not None:
             if owner is not None:
                 return MIXED
-            owner = its
+            owner = device
     return owner
 
 
@@ -175,34 +175,34 @@ MIXED = SimulatedDevice(None, -3)
 
 
 def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Tensors of several devices: the rules give the result's owner or raise; without a rule its parts are asked."""
+    """Run an op on several devices: its rule gives the result's owner or raises; without one its parts are asked."""
     if running.now and func._opname == "equal":
         return False  # constants of a graph, all of which C++ takes for the CPU's
-    found = settle(func, args, kwargs, mode.makes_on)
-    owner = found[0].owner
-    if any(arg.tensor.is_meta for arg in found):
-        return _with_meta(func, args, kwargs, found)
+    operands = settle(func, args, kwargs, mode.makes_on)
+    owner = operands[0].owner
+    if any(arg.tensor.is_meta for arg in operands):
+        return _mixed_with_meta(func, args, kwargs, operands)
     check = ""
-    if any(arg.owner is not owner for arg in found):
+    if any(arg.owner is not owner for arg in operands):
         check = rules.rule_of(func).check
         if check == "inner":
             return _by_parts(mode, func, args, kwargs, owner)
-        owner = rules.judge(func, found, args)
-        for arg in found:
+        owner = rules.judge(func, operands, args)
+        for arg in operands:
             if arg.host_scalar and owner is not HOST:
                 gradients.keep_gradient_on_host(arg.tensor)
     out = func(*args, **kwargs)
     if check == "pairs" and isinstance(out, (list, tuple)):
-        for value, row in zip(out, rules.rows(found), strict=False):
+        for value, row in zip(out, rules.rows(operands), strict=False):  # each where its own operands are
             claim_all(value, rules.first_device(row))
-    elif owner is not HOST and not (DEVICES.are_one and any(each.alias_info for each in func._schema.returns)):
+    elif owner is not HOST and not (DEVICES.are_one and any(result.alias_info for result in func._schema.returns)):
         mode.last = owner
         claim_all(out, owner)
     return out
 
 
 def _by_parts(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], first: SimulatedDevice) -> Any:
-    """An operator without a rule asks its parts; what it makes has the options of its first tensor."""
+    """Run an op without a rule by the ops that it calls; tensors that it makes go to the device of its first one."""
     before, mode.makes_on = mode.makes_on, first
     try:
         with mode:
@@ -213,13 +213,13 @@ def _by_parts(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str,
     return out
 
 
-def _with_meta(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], found: list[rules.Arg]) -> Any:
-    """Torch answers a mix with the device `meta` in kernels of their own, some of which compare devices."""
-    owner = rules.first_device(found)
+def _mixed_with_meta(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], operands: list[rules.Arg]) -> Any:
+    """Let torch answer a mix with `meta` tensors; where its error says `cpu`, name the simulated device."""
+    owner = rules.first_device(operands)
     try:
         out = func(*args, **kwargs)
     except RuntimeError as error:
-        if any(arg.owner is HOST and not arg.tensor.is_meta for arg in found):
+        if any(arg.owner is HOST and not arg.tensor.is_meta for arg in operands):
             raise
         raise type(error)(str(error).replace("device cpu!", f"device {owner.device}!")) from None
     for tensor in tensors_in((out,)):
@@ -231,13 +231,13 @@ def _with_meta(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], found:
 def settle(
     func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], makes_on: SimulatedDevice | None = None
 ) -> list[rules.Arg]:
-    """Return the arguments, after floating tensors have joined the others, or the device where they were made."""
-    found = rules.arguments(func, args, kwargs)
-    if any(arg.owner is FLOATING for arg in found):
-        anchor = makes_on or next((a.owner for a in found if a.owner is not FLOATING and a.owner is not HOST), HOST)
-        anchor_all([arg.tensor for arg in found], anchor)
-        found = rules.arguments(func, args, kwargs)
-    return found
+    """Return the operands, after floating tensors have joined `makes_on` or else the first device among them."""
+    operands = rules.arguments(func, args, kwargs)
+    if any(arg.owner is FLOATING for arg in operands):
+        anchor = makes_on or next((a.owner for a in operands if a.owner is not FLOATING and a.owner is not HOST), HOST)
+        anchor_all([arg.tensor for arg in operands], anchor)
+        operands = rules.arguments(func, args, kwargs)
+    return operands
 
 
 def seeded(handler: Handler) -> Handler:
@@ -248,9 +248,9 @@ def seeded(handler: Handler) -> Handler:
         owner = DEVICES.find(device) if device is not None and device.type == "cuda" else common_owner(args)
         is_given = any(isinstance(value, torch.Generator) for value in (*args, *kwargs.values()))
         if is_given and not (func._opname == "randperm" and args[:1] == (0,)):  # of no element, none is asked
-            args = tuple(generators.checked(value, owner) for value in args)
-            kwargs = {name: generators.checked(value, owner) for name, value in kwargs.items()}
-        if is_given or owner is None or owner.generator is None or not owner.generator.own:
+            args = tuple(generators.generator_for_cpu(value, owner) for value in args)
+            kwargs = {name: generators.generator_for_cpu(value, owner) for name, value in kwargs.items()}
+        if is_given or owner is None or owner.generator is None or not owner.generator.has_own_stream:
             return handler(mode, func, args, kwargs)
         with generators.own_stream(owner.generator):
             return handler(mode, func, args, kwargs)
@@ -281,7 +281,7 @@ def factory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
     elif device is not None and (device.type != "cpu" or "pin_memory" in kwargs):
         owner = HOST  # Python's factories always pass pin_memory, C++ (composites, backward) never does
     elif device is not None and owner is None:
-        owner = FLOATING
+        owner = FLOATING  # C++ may mean any device
     if kwargs.get("pin_memory"):
         if owner is not None and owner.device is not None and not DEVICES.are_one:
             raise RuntimeError("Only dense CPU tensors can be pinned")
@@ -291,23 +291,23 @@ def factory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
         claim_all(out, owner)
         if owner is FLOATING:
             for tensor in tensors_in((out,)):
-                tag_of(tensor).hint = mode.last
+                tag_of(tensor).hint = mode.last  # shown until it joins another
         else:
             mode.last = owner
     return out
 
 
 def transform(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A Fourier transform, whose sizes CUDA refuses in half precision."""
-    if upcast_ops.half.now:
+    """Run a Fourier transform; refuse the sizes that CUDA refuses in half precision."""
+    if upcast_ops.half_transforms.now:
         upcast_ops.check_sizes(func, args)
     return one_result(mode, func, args, kwargs)
 
 
 def singular_values(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`linalg.svd`, for which cuSOLVER has several ways, and the CPU one."""
-    is_cudas = kwargs.get("driver") in ("gesvd", "gesvdj", "gesvda") and tag_of(args[0]).owner.device is not None
-    return any_results(mode, func, args, kwargs | ({"driver": None} if is_cudas else {}))
+    """Run `linalg.svd` without the driver of cuSOLVER that a program names: the CPU knows none."""
+    has_driver = kwargs.get("driver") in ("gesvd", "gesvdj", "gesvda") and tag_of(args[0]).owner.device is not None
+    return any_results(mode, func, args, kwargs | ({"driver": None} if has_driver else {}))
 
 
 SPECIAL: dict[str, Handler] = {

@@ -34,20 +34,20 @@ def install(patches: Patches) -> None:
     _default[:] = [_host]
     for host, cuda, kinds in ((torch, torch.cuda, _KINDS), (torch.sparse, torch.cuda.sparse, _KINDS[:-1])):
         for kind in (f"{kind}Tensor" for kind in kinds):
-            own = getattr(host, kind)
+            torch_type = getattr(host, kind)
             for owner, find in ((host, _host), (cuda, DEVICES.find)):
-                patches.set(owner, kind, legacy_type(own, f"{owner.__name__}.{kind}", find))
+                patches.set(owner, kind, legacy_type(torch_type, f"{owner.__name__}.{kind}", find))
     for name, value in _REPLACED.items():
         patches.set(torch.Tensor, name, value)
     for name in ("apply_", "map_", "map2_"):
-        patches.wrap(torch.Tensor, name, _on_the_host_alone)
+        patches.wrap(torch.Tensor, name, _refuse_on_device)
     patches.wrap(torch.Tensor, "new", _new)
     patches.wrap(torch.Tensor, "new_tensor", new_tensor, leaves=True)
     patches.wrap(torch._C, "_set_default_tensor_type", _set_default)
     patches.wrap(torch._C._nn, "_parse_to", _parse_to)
 
 
-def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice]) -> type:
+def legacy_type(torch_type: Any, name: str, find_device: Callable[[], SimulatedDevice]) -> type:
     """Make `torch.FloatTensor` or `torch.cuda.FloatTensor`: call it for a tensor, or use it in isinstance."""
     is_cuda = "cuda" in name
 
@@ -55,25 +55,25 @@ def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice])
         if is_cuda and (not _warned or torch.is_warn_always_enabled()):
             _warned.append(True)
             warnings.warn(_NO_LONGER, stacklevel=3)
-        made = ask_no_class(0, own, *args, **kwargs)
-        of_parts = made.layout is torch.sparse_coo and any(isinstance(arg, torch.Tensor) for arg in args)
-        return made if of_parts else _claim(made, _asked(device, find_device()))
+        tensor = ask_no_class(0, torch_type, *args, **kwargs)
+        is_of_parts = tensor.layout is torch.sparse_coo and any(isinstance(arg, torch.Tensor) for arg in args)
+        return tensor if is_of_parts else _claim_new(tensor, _constructor_device(device, find_device()))
 
     def is_one(value: object) -> bool:
         return isinstance(value, torch.Tensor) and type_name(value) == name
 
-    return stand_in(own, make, is_one, name, dtype=own.dtype, is_cuda=is_cuda)
+    return stand_in(torch_type, make, is_one, name, dtype=torch_type.dtype, is_cuda=is_cuda)
 
 
-def _claim(made: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
+def _claim_new(tensor: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
     """Tag what a legacy constructor made in C++, where no mode saw it."""
-    anchor_floating(made, owner)
-    claim_all(made, owner)
-    return made
+    anchor_floating(tensor, owner)
+    claim_all(tensor, owner)
+    return tensor
 
 
-def _asked(device: Any, default: SimulatedDevice) -> SimulatedDevice:
-    """Return the device that a legacy constructor is given, which is of its own kind."""
+def _constructor_device(device: Any, default: SimulatedDevice) -> SimulatedDevice:
+    """Return the device that a legacy constructor is asked for; raise where it cannot make tensors there."""
     target = None if device is None else DEVICES.resolve(device)
     kind = "cpu" if default.device is None else "cuda"
     if target is not None and target.type != kind and not DEVICES.are_one:
@@ -94,8 +94,8 @@ def _type(self: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **k
     return move(self, target, {"dtype": plain.dtype, "non_blocking": non_blocking})
 
 
-def _new(own: Call, like: torch.Tensor, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
-    return _claim(own(like, *args, **kwargs), _asked(device, tag_of(like).owner))
+def _new(original: Call, like: torch.Tensor, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
+    return _claim_new(original(like, *args, **kwargs), _constructor_device(device, tag_of(like).owner))
 
 
 def _set_default(set_dtype: Call, kind: Any) -> None:
@@ -107,9 +107,9 @@ def _set_default(set_dtype: Call, kind: Any) -> None:
         torch.set_default_device("cuda" if is_cuda else None)
 
 
-def _begin(self: torch.Tensor, *_: Any, **__: Any) -> None:
-    """`torch.Tensor(3)` is of the default type, which only its constructor can know."""
-    _claim(self, _default[0]())
+def _init_of_default_type(self: torch.Tensor, *_: Any, **__: Any) -> None:
+    """Tag `torch.Tensor(3)`, which is of the default type, as only its constructor can know."""
+    _claim_new(self, _default[0]())
 
 
 def _parse_to(parse: Call, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -121,18 +121,18 @@ def _parse_to(parse: Call, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
     return None if target is None else DEVICES.resolve(target), *options
 
 
-def _on_the_host_alone(own: Call, tensor: torch.Tensor, *args: Any) -> Any:
-    """A method that runs Python for each element, which torch has for the CPU alone."""
-    there = type(tensor) in PLAIN and device(tensor).type == "cuda" and not DEVICES.are_one
-    if there and not tensor.requires_grad:  # of which torch speaks first
-        raise TypeError(f"{own.__name__} is only implemented on CPU tensors")
-    return own(tensor, *args)
+def _refuse_on_device(original: Call, tensor: torch.Tensor, *args: Any) -> Any:
+    """Refuse `x.apply_(f)` of a device: torch runs Python for each element on the CPU alone."""
+    is_on_device = type(tensor) in PLAIN and device(tensor).type == "cuda" and not DEVICES.are_one
+    if is_on_device and not tensor.requires_grad:  # of which torch speaks first
+        raise TypeError(f"{original.__name__} is only implemented on CPU tensors")
+    return original(tensor, *args)
 
 
-def new_tensor(own: Call, self: torch.Tensor, data: Any, **kwargs: Any) -> Any:
+def new_tensor(original: Call, self: torch.Tensor, data: Any, **kwargs: Any) -> Any:
     """`x.new_tensor(data)`: of the dtype and on the device of `x`, unless given others."""
     if has_torch_function((self,)):
-        return own(self, data, **kwargs)
+        return original(self, data, **kwargs)
     options: dict[str, Any] = {"dtype": self.dtype, "device": device(self)}
     return torch.tensor(data, **options | {name: value for name, value in kwargs.items() if value is not None})
 
@@ -140,12 +140,12 @@ def new_tensor(own: Call, self: torch.Tensor, data: Any, **kwargs: Any) -> Any:
 def set_grad(self: torch.Tensor, grad: torch.Tensor | None) -> None:
     """`x.grad = g`, which torch takes from the tensor's own device only."""
     if isinstance(grad, torch.Tensor) and device(grad) != device(self) and not DEVICES.are_one:
-        raise RuntimeError(_refused(device(grad), device(self)))
+        raise RuntimeError(_gradient_refusal(device(grad), device(self)))
     _grad.__set__(self, grad)
 
 
-def _refused(found: torch.device, expected: torch.device) -> str:
-    """Return the words of this release of torch, which it has for the host and the device `meta` too."""
+def _gradient_refusal(actual: torch.device, expected: torch.device) -> str:
+    """Return this torch's words for a gradient on another device: made with `meta`, then given the devices."""
     with torch._C._DisableTorchDispatch():
         target, foreign = torch.empty(0, device=CPU), torch.empty(0, device="meta")
     try:
@@ -154,17 +154,17 @@ def _refused(found: torch.device, expected: torch.device) -> str:
         words = str(error)
     if "'meta'" not in words:
         return words
-    if found.type != expected.type:
-        return words.replace("'cpu'", f"'{expected.type}'").replace("'meta'", f"'{found.type}'")
+    if actual.type != expected.type:
+        return words.replace("'cpu'", f"'{expected.type}'").replace("'meta'", f"'{actual.type}'")
     return (
-        f"attempting to assign a gradient located on device with index '{found.index}' "
+        f"attempting to assign a gradient located on device with index '{actual.index}' "
         f"to a tensor located on device with index '{expected.index}'{words[words.index('. ') :]}"
     )
 
 
 _REPLACED: Final[dict[str, Any]] = {
     "type": _type,
-    "__init__": _begin,
+    "__init__": _init_of_default_type,
     "grad": Attribute(_grad.__get__, set_grad, _grad.__delete__),
     "record_stream": returning(None),  # memory is not handed out by stream here
 }

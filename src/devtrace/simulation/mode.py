@@ -30,9 +30,9 @@ def install(patches: Patches, undo: ExitStack) -> None:
     undo.callback(_retire_modes)
 
 
-def _bootstrap(own: Call, thread: threading.Thread) -> None:
+def _bootstrap(original: Call, thread: threading.Thread) -> None:
     with at_the_bottom(new_mode()):
-        own(thread)
+        original(thread)
 
 
 class SimulationMode(OpMode):
@@ -51,8 +51,8 @@ class SimulationMode(OpMode):
                 if _of_torch(_FAKE) is not None:
                     return func(*args, **(kwargs or _NO_KWARGS))  # which computes nothing and knows devices by itself
                 if _of_torch(_PROXY) is not None or _of_torch(_FUNCTIONAL) is not None:
-                    return self._after_torchs_own(func, types, args, kwargs or _NO_KWARGS)
-            if types and any(each.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl for each in types):
+                    return self._after_torchs_tracing(func, types, args, kwargs or _NO_KWARGS)
+            if types and any(kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl for kind in types):
                 return NotImplemented
             handler = handlers.get(id(func)) or make_handler(func)
             try:
@@ -60,16 +60,16 @@ class SimulationMode(OpMode):
             except torch.OutOfMemoryError:
                 raise
             except RuntimeError as error:
-                _name_types_of_cuda(error, func, args)
+                _name_cuda_type_in(error, func, args)
                 _refuse_without_host_memory(error, args, kwargs or _NO_KWARGS)
                 tensors = as_tensors(error, func, args)
-                instead = _what_only_cuda_has(func, args, kwargs or _NO_KWARGS, error) if tensors is None else func
-                if instead is None:
+                retry = _cuda_only_op(func, args, kwargs or _NO_KWARGS, error) if tensors is None else func
+                if retry is None:
                     raise
-            return handler(self, instead, args if tensors is None else tensors, kwargs or _NO_KWARGS)
+            return handler(self, retry, args if tensors is None else tensors, kwargs or _NO_KWARGS)
         except BaseException as error:
             leave(error)
-            running.words = str(error)
+            running.words = str(error)  # which TorchScript's interpreter loses
             raise
 
     def _while_traced(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -78,8 +78,8 @@ class SimulationMode(OpMode):
         with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), excluded):
             return self.__torch_dispatch__(func, types, args, kwargs)
 
-    def _after_torchs_own(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Torch keeps its tracing modes below all others; here each comes first, and sees the program's devices."""
+    def _after_torchs_tracing(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Let torch's tracing mode, which lies below all others, answer first, so that it sees simulated devices."""
         key = _FUNCTIONAL if _of_torch(_FUNCTIONAL) is not None else _PROXY
         tracing: Any = torch._C._unset_dispatch_mode(key)
         try:
@@ -93,14 +93,14 @@ MODES: Final = WeakSet[SimulationMode]()
 
 
 def new_mode() -> SimulationMode:
-    MODES.add(made := SimulationMode())
-    return made
+    MODES.add(mode := SimulationMode())
+    return mode
 
 
 def _retire_modes() -> None:
     """A thread that outlives the simulation keeps its mode, which no longer does anything."""
-    for each in list(MODES):
-        each.__class__ = RetiredMode
+    for mode in list(MODES):
+        mode.__class__ = RetiredMode
     MODES.clear()
 
 
@@ -111,7 +111,7 @@ class RetiredMode(SimulationMode):
         return func(*args, **(kwargs or _NO_KWARGS))
 
 
-def _what_only_cuda_has(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: RuntimeError) -> Any:
+def _cuda_only_op(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: RuntimeError) -> Any:
     if not isinstance(func, Func) or common_owner((*args, *kwargs.values())) in (None, HOST, MIXED):
         return None
     if _IS_OF_TWO_DTYPES.search(str(refusal)):  # CUDA refuses that too; in a wider dtype both would be the same
@@ -120,21 +120,21 @@ def _what_only_cuda_has(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def _refuse_without_host_memory(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raise CUDA's error for a tensor of a device that the host, whose memory that is here, cannot hold."""
-    asked = re.search(r"you tried to allocate (\d+) bytes", str(error))
+    """Raise CUDA's error where the host, whose memory holds all simulated tensors, has no more of it."""
+    match = re.search(r"you tried to allocate (\d+) bytes", str(error))
     device = kwargs.get("device")
-    there = [DEVICES.find(device)] if device is not None and device.type == "cuda" else []
-    there += [owner for each in tensors_in(args) if (owner := tag_of(each).owner).device is not None]
-    if asked is not None and there:
-        there[0].refused = int(asked[1])
-        raise out_of_memory(there[0].index, there[0].total, there[0].memory, int(asked[1])) from None
+    owners = [DEVICES.find(device)] if device is not None and device.type == "cuda" else []
+    owners += [owner for tensor in tensors_in(args) if (owner := tag_of(tensor).owner).device is not None]
+    if match is not None and owners:
+        owners[0].refused = int(match[1])
+        raise out_of_memory(owners[0].index, owners[0].total, owners[0].memory, int(match[1])) from None
 
 
-def _name_types_of_cuda(refusal: RuntimeError, func: Any, args: tuple[Any, ...]) -> None:
-    """Torch's check of an argument names the CPU's type, `torch.FloatTensor`, for a simulated device's tensor."""
-    found = _CHECKED_TYPE.search(str(refusal))
-    names = [each.name for each in func._schema.arguments[: len(args)]] if found is not None else []
-    if found is not None and found[1] in names and common_owner((args[names.index(found[1])],)) not in (None, HOST):
+def _name_cuda_type_in(refusal: RuntimeError, func: Any, args: tuple[Any, ...]) -> None:
+    """Say `torch.cuda.FloatTensor` in a refusal that names the CPU's type for a simulated device's tensor."""
+    match = _CHECKED_TYPE.search(str(refusal))
+    names = [argument.name for argument in func._schema.arguments[: len(args)]] if match is not None else []
+    if match is not None and match[1] in names and common_owner((args[names.index(match[1])],)) not in (None, HOST):
         refusal.args = (str(refusal).replace("but got torch.", "but got torch.cuda.", 1),)
 
 

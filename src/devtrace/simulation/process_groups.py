@@ -50,9 +50,9 @@ def install(patches: Patches, undo: ExitStack) -> None:
     if not dist.is_available():
         return
     c10d = dist.distributed_c10d
-    undo.callback(_forget)
+    undo.callback(_forget_groups)
     do_last(_wait_for_threads)
-    nccl = _nccl()
+    nccl = _nccl_class()
     for module in (dist, c10d, torch._C._distributed_c10d):
         for name in _NAMES:
             patches.set(module, name, nccl)
@@ -63,9 +63,9 @@ def install(patches: Patches, undo: ExitStack) -> None:
     patches.wrap(group, "_register_backend", _register_backend)
     patches.set(group, "_device_types", property(functools.partial(_device_types, group._device_types)))
     for owner, names, call in (
-        (group, _METHODS, _ask_for_the_program),
+        (group, _METHODS, _call_for_program),
         (group, _INTO_ONE, _gather_into_one),
-        (dist, _OF_DDP, _ask_of_all_parameters),
+        (dist, _OF_DDP, _check_parameters),
     ):
         for name in filter(functools.partial(hasattr, owner), names):
             patches.wrap(owner, name, call)
@@ -86,15 +86,15 @@ def _wait_for_threads() -> None:
     """
     if dist.is_initialized():
         dist.destroy_process_group()
-    _forget()
+    _forget_groups()
 
 
-def _forget() -> None:
-    for kept in (_without_cpu, _members, _backends):
-        kept.clear()
+def _forget_groups() -> None:
+    for registry in (_nccl_only, _members, _backends):
+        registry.clear()
 
 
-def _nccl() -> type:
+def _nccl_class() -> type:
     gloo: Any = dist.distributed_c10d.ProcessGroupGloo
 
     class ProcessGroupNCCL(gloo):  # type: ignore[misc]
@@ -123,34 +123,34 @@ def _nccl() -> type:
 
 @dataclass
 class _Member:
-    """This rank in one group on NCCL, with its devices on which the ranks know of each other."""
+    """This rank in one group on NCCL, and `met_on`, the devices on which the ranks know of each other."""
 
     store: Any
     rank: int
     size: int
-    known: set[int] = field(default_factory=set)
+    met_on: set[int] = field(default_factory=set)
 
-    def refuse(self, tensors: Iterable[torch.Tensor], *, is_of_all: bool = True) -> None:
+    def refuse(self, tensors: Iterable[torch.Tensor], *, all_take_part: bool = True) -> None:
         """Refuse what is on the CPU, and where all ranks take part a device that another rank has."""
         owners = {tag_of(tensor).owner for tensor in tensors if not tensor.is_meta}
         if HOST in owners:
             raise RuntimeError("No backend type associated with device type cpu")
-        for owner in owners - {FLOATING} if is_of_all else ():
-            self.find_others(owner)
+        for owner in owners - {FLOATING} if all_take_part else ():
+            self.meet_others(owner)
 
-    def find_others(self, device: SimulatedDevice) -> None:
-        """Before its first collective on a device, NCCL learns of the other ranks where they are."""
-        if device.index in self.known:
+    def meet_others(self, device: SimulatedDevice) -> None:
+        """Tell the other ranks of a device before its first collective; refuse one that another rank has."""
+        if device.index in self.met_on:
             return
-        round_ = len(self.known)
-        self.known.add(device.index)
+        round_ = len(self.met_on)
+        self.met_on.add(device.index)
         here = f"{socket.gethostname()} {os.environ.get('CUDA_VISIBLE_DEVICES', '')}"
         self.store.set(f"devtrace/{round_}/{self.rank}", f"{device.index} {here}")
         others = [self.store.get(f"devtrace/{round_}/{rank}").decode() for rank in range(self.size)]
-        addresses = [(int(index), address) for index, address in (other.split(" ", 1) for other in others)]
-        neighbours = sum(address == here for _, address in addresses)
-        twin = next((r for r, at in enumerate(addresses) if at == (device.index, here) and r != self.rank), None)
-        if twin is not None and neighbours <= len(DEVICES.simulated):
+        places = [(int(index), host) for index, host in (other.split(" ", 1) for other in others)]
+        neighbours = sum(host == here for _, host in places)
+        twin = next((r for r, place in enumerate(places) if place == (device.index, here) and r != self.rank), None)
+        if twin is not None and neighbours <= len(DEVICES.simulated):  # else some must share one
             raise dist.DistBackendError(
                 "NCCL error: invalid usage (run with NCCL_DEBUG=WARN for details)\n"
                 "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\n"
@@ -159,53 +159,51 @@ class _Member:
 
 
 _members: list[_Member] = []
-_without_cpu: WeakKeyDictionary[Any, _Member] = WeakKeyDictionary()
+_nccl_only: WeakKeyDictionary[Any, _Member] = WeakKeyDictionary()
 _backends: list[Any] = []
 """Kept until the simulation ends. A thread of gloo's waits for Python to let go of tensors that have Python objects by
 now; what ends a backend waits for that thread, and DDP's reducer does so without letting go of Python."""
-
-
-_asked = Depth()
+_calls_of_program = Depth()
 
 
 def _register_backend(register: Call, group: Any, device: torch.device, kind: Any, backend: Any = None) -> None:
     register(group, device, kind, backend)
     _backends.append(backend)
     if device.type == "cpu":
-        _without_cpu.pop(group, None)
+        _nccl_only.pop(group, None)
     elif kind == type(kind).NCCL and torch.device("cpu") not in group._device_types:
         register(group, torch.device("cpu"), kind, backend)
-        _without_cpu[group] = _members[-1]
+        _nccl_only[group] = _members[-1]
 
 
-def _device_types(own: Any, group: Any) -> list[torch.device]:
-    return [each for each in own.__get__(group) if each.type != "cpu" or group not in _without_cpu]
+def _device_types(descriptor: Any, group: Any) -> list[torch.device]:
+    return [device for device in descriptor.__get__(group) if device.type != "cpu" or group not in _nccl_only]
 
 
-def _ask_for_the_program(method: Call, group: Any, *args: Any, **kwargs: Any) -> Any:
+def _call_for_program(method: Call, group: Any, *args: Any, **kwargs: Any) -> Any:
     if method.__name__ in _OF_ONE_TENSOR:
-        args = (*_flat(args[0], args[1]), *args[2:])
-    with _asked:
+        args = (*_flatten(args[0], args[1]), *args[2:])
+    with _calls_of_program:
         return method(group, *args, **kwargs)
 
 
 def _gather_into_one(method: Call, group: Any, out: torch.Tensor, data: torch.Tensor, options: Any = None) -> Any:
     options = options or dist.distributed_c10d.GatherOptions()
-    if tag_of(data).owner is HOST and group not in _without_cpu:
+    if tag_of(data).owner is HOST and group not in _nccl_only:
         return method(group, out, data, options)
-    flat, data = _flat(out, data)
+    flat, data = _flatten(out, data)
     parts = [list(flat.chunk(group.size()))] if group.rank() == options.rootRank else []
     return group.gather(parts, [data], options)
 
 
-def _ask_of_all_parameters(function: Call, group: Any, tensors: Any, *args: Any, **kwargs: Any) -> Any:
-    member = _without_cpu.get(group) if not DEVICES.are_one else None
+def _check_parameters(function: Call, group: Any, tensors: Any, *args: Any, **kwargs: Any) -> Any:
+    member = _nccl_only.get(group) if not DEVICES.are_one else None
     if member is not None:
         member.refuse(tensors)
     return function(group, tensors, *args, **kwargs)
 
 
-def _flat(out: torch.Tensor, data: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _flatten(out: torch.Tensor, data: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """NCCL counts values; gloo wants the ranks along the first dimension."""
     if out.dim() == data.dim() == 1 or not (out.is_contiguous() and data.is_contiguous()):
         return out, data
@@ -220,17 +218,17 @@ def check(func: Any, args: tuple[Any, ...]) -> None:
     """
     if func.namespace == "c10d":  # whose threads take modes along, which before torch 2.13 want this key for it
         torch._C._dispatch_tls_set_dispatch_key_excluded("PythonTLSSnapshot", False)
-    group = _group_of(args) if _without_cpu and func.namespace in NAMESPACES and not DEVICES.are_one else None
-    member = _without_cpu.get(group) if group is not None else None
+    group = _group_of(args) if _nccl_only and func.namespace in NAMESPACES and not DEVICES.are_one else None
+    member = _nccl_only.get(group) if group is not None else None
     if member is None:
         return
-    member.refuse(tensors_in(args), is_of_all=func._schema.name not in _OF_TWO)
+    member.refuse(tensors_in(args), all_take_part=func._schema.name not in _OF_TWO)
 
 
 def _group_of(args: tuple[Any, ...]) -> Any:
     """Return the group of an operator that a program asked for; a functional collective names it last."""
     if isinstance(args[-1], str):
         return torch._C._distributed_c10d._resolve_process_group(args[-1])  # type: ignore[arg-type]
-    if not _asked.now:
+    if not _calls_of_program.now:
         return None
     return next((dist.ProcessGroup.unbox(arg) for arg in args if isinstance(arg, torch.ScriptObject)), None)

@@ -45,17 +45,17 @@ class Rule(NamedTuple):
     detail: str
 
 
-_MADE = "cuda_rules.tsv"
+_DERIVED = "cuda_rules.tsv"
 
 
 @functools.cache
 def table() -> dict[str, Rule]:
     """Operator with overload -> its rule."""
     rules = {}
-    for name in (_MADE, "cuda_rules_by_hand.tsv"):
+    for name in (_DERIVED, "cuda_rules_by_hand.tsv"):
         for row in rows_of(f"simulation/{name}"):
             op, check, detail, before = [*row, "", "", ""][:4]
-            if name != _MADE or not before or release_of(torch.__version__) < release_of(before):
+            if name != _DERIVED or not before or release_of(torch.__version__) < release_of(before):
                 rules[op] = Rule(check, detail)
     return rules
 
@@ -70,118 +70,118 @@ def rule_of(func: torch._ops.OpOverload) -> Rule:
 
 def arguments(func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Arg]:
     """List tensor arguments in the order in which CUDA's wrappers compare them: those of `out=`, then by position."""
-    found: list[Arg] = []
-    for number, (spec, value) in enumerate(given_to(func, args, kwargs)):
+    result: list[Arg] = []
+    for place, (spec, value) in enumerate(given_to(func, args, kwargs)):
         written = spec.alias_info is not None and spec.alias_info.is_write
         if isinstance(value, torch.Tensor):
-            found.append(Arg(spec.name, value, tag_of(value).owner, written, -1, spec.kwarg_only))
+            result.append(Arg(spec.name, value, tag_of(value).owner, written, -1, spec.kwarg_only))
         elif isinstance(value, (list, tuple)):
-            found += [Arg(spec.name, v, tag_of(v).owner, written, number) for v in value if isinstance(v, torch.Tensor)]
-    return sorted(found, key=lambda arg: not (arg.written and arg.name in kwargs))
+            result += [Arg(spec.name, v, tag_of(v).owner, written, place) for v in value if isinstance(v, torch.Tensor)]
+    return sorted(result, key=lambda arg: not (arg.written and arg.name in kwargs))
 
 
-def rule_of_call(func: torch._ops.OpOverload, found: list[Arg], args: tuple[Any, ...]) -> Rule:
+def rule_of_call(func: torch._ops.OpOverload, operands: list[Arg], args: tuple[Any, ...]) -> Rule:
     """Return the rule of an operator, or that of the kernel which these arguments choose."""
     rule = rule_of(func)
     if rule.check == "convolution":
-        return table().get(_plain_kernel(args, on_host=found[0].owner is HOST), rule)
+        return table().get(_native_kernel(args, on_host=operands[0].owner is HOST), rule)
     if rule.check == "index" and args[3:] and args[3]:
         return Rule("index", "accumulate")
     return rule
 
 
-def judge(func: torch._ops.OpOverload, found: list[Arg], args: tuple[Any, ...]) -> SimulatedDevice:
+def judge(func: torch._ops.OpOverload, operands: list[Arg], args: tuple[Any, ...]) -> SimulatedDevice:
     """Return the owner of the result of a legal mix; raise what CUDA raises for an illegal one."""
-    rule = rule_of_call(func, found, args)
+    rule = rule_of_call(func, operands, args)
     if not DEVICES.are_one:
-        CHECKS[rule.check](func, rule, found)
-    return found[0].owner if rule.check == "leading" else first_device(found)
+        CHECKS[rule.check](func, rule, operands)
+    return operands[0].owner if rule.check == "leading" else first_device(operands)
 
 
-def first_device(found: list[Arg]) -> SimulatedDevice:
+def first_device(operands: list[Arg]) -> SimulatedDevice:
     """Return the device that a mixed call runs on: the first simulated one among its tensors."""
-    return next((arg.owner for arg in found if arg.owner is not HOST), HOST)
+    return next((arg.owner for arg in operands if arg.owner is not HOST), HOST)
 
 
-def exact(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+def exact(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) -> None:
     """Compare as torchgen writes it into a CUDA kernel's wrapper.
 
     The rule's detail names that wrapper, then arguments that have other names there: `attn_mask=attn_bias`. Words
     after a colon are the kernel's own, for arguments that a call must name: the wrapper leaves those out.
     """
-    first = found[0]
-    head, _, own = rule.detail.partition(": ")
-    wrapper, *others = head.split()
-    renamed = dict(other.split("=") for other in others)
-    for arg in found:
+    first = operands[0]
+    names, _, words = rule.detail.partition(": ")
+    wrapper, *renames = names.split()
+    renamed = dict(rename.split("=") for rename in renames)
+    for arg in operands:
         if arg.owner is not first.owner and (arg.written or not arg.keyword or arg.name in renamed):
             name = renamed.get(arg.name, arg.name)
             raise RuntimeError(
                 f"Expected all tensors to be on the same device, but got {name} is on {arg.device}, different from "
                 f"other tensors on {first.device} (when checking argument in method {wrapper})"
             )
-    other = next((arg for arg in found if arg.owner is not first.owner), None)
-    if own and other:
-        raise RuntimeError(own.format_map({"name": other.name, **{arg.name: arg.device for arg in found}}))
+    other = next((arg for arg in operands if arg.owner is not first.owner), None)
+    if words and other:
+        raise RuntimeError(words.format_map({"name": other.name, **{arg.name: arg.device for arg in operands}}))
 
 
-def output(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+def output(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) -> None:
     """Compare as a structured kernel does with the tensors of `out=` before it changes their shapes."""
-    source = next(arg for arg in found if not arg.written)
-    for arg in found:
+    source = next(arg for arg in operands if not arg.written)
+    for arg in operands:
         if arg.owner is not source.owner:
             raise RuntimeError(f"Expected out tensor to have device {source.device}, but got {arg.device} instead")
 
 
-def iterator(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+def iterator(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) -> None:
     """Compare as TensorIterator does. One 0-dimensional host tensor counts as a number, as any argument.
 
     The rule's detail may change that. `any`: several may; `weight: words`: only the weight, else `words`; `:` none.
     Words for the first argument and for others are parted by a bar.
     `restrided:` none either, and the kernel changes shapes before they are compared.
     """
-    common = first_device(found)
+    common = first_device(operands)
     if common is HOST:
         return
-    only, colon, words = rule.detail.partition(":")
+    scalar_name, colon, words = rule.detail.partition(":")
     scalars = 0
-    for arg in found:
-        if arg.host_scalar and not arg.written and (not colon or arg.name == only):
+    for arg in operands:
+        if arg.host_scalar and not arg.written and (not colon or arg.name == scalar_name):
             scalars += 1
             if scalars > 1 and rule.detail != "any":
                 raise RuntimeError("Trying to pass too many CPU scalars to non-CPU kernel!")
         elif arg.owner is not common:
-            if only != "restrided":
-                _compare_shapes(found)
-                _compare_dtypes(func, found, common)
+            if scalar_name != "restrided":
+                _compare_shapes(operands)
+                _compare_dtypes(func, operands, common)
             if arg.host_scalar and words:
-                at = found.index(arg)
-                own = words.strip().split(" | ")[-1 if at else 0]
-                devices = {each.name: each.device for each in found}
-                raise RuntimeError(own.format_map({**devices, "name": arg.name, "at": at + 1}))
+                place = operands.index(arg)
+                template = words.strip().split(" | ")[-1 if place else 0]
+                devices = {operand.name: operand.device for operand in operands}
+                raise RuntimeError(template.format_map({**devices, "name": arg.name, "at": place + 1}))
             raise two_devices(common.device or CPU, arg.device)
 
 
-def _compare_shapes(found: list[Arg]) -> None:
+def _compare_shapes(operands: list[Arg]) -> None:
     """Raise for shapes that do not fit each other, which TensorIterator looks at before devices."""
-    whole = functools.reduce(_BROADCAST, (arg.tensor.shape for arg in found if not _only_written(arg)))
-    for arg in found:
+    whole = functools.reduce(_BROADCAST, (arg.tensor.shape for arg in operands if not _only_written(arg)))
+    for arg in operands:
         if arg.written and not _only_written(arg) and arg.tensor.shape != whole:
             shapes = list(arg.tensor.shape), list(whole)
             raise RuntimeError("output with shape {} doesn't match the broadcast shape {}".format(*shapes))
 
 
-def _compare_dtypes(func: torch._ops.OpOverload, found: list[Arg], common: SimulatedDevice) -> None:
+def _compare_dtypes(func: torch._ops.OpOverload, operands: list[Arg], common: SimulatedDevice) -> None:
     """Raise torch's words for a result that does not fit where it goes, at which TensorIterator looks first.
 
-    Of tensors without elements, and for a list by the operator of its elements.
+    Asks the operator itself, with tensors without elements; for a list, the operator of its elements.
     """
-    if not found[0].written or found[0].owner is not common:
+    if not operands[0].written or operands[0].owner is not common:
         return
     operator = getattr(torch.ops.aten, func._schema.name.partition("::")[2].removeprefix("_foreach_"))
-    first, *rest = (arg.tensor.new_empty((0,) * arg.tensor.dim()) for arg in found)
+    first, *rest = (arg.tensor.new_empty((0,) * arg.tensor.dim()) for arg in operands)
     try:
-        operator(*rest, out=first) if _only_written(found[0]) else operator(first, *rest)
+        operator(*rest, out=first) if _only_written(operands[0]) else operator(first, *rest)
     except (RuntimeError, TypeError) as error:
         if str(error).startswith("result type "):
             raise type(error)(str(error)) from None
@@ -197,56 +197,56 @@ def two_devices(one: torch.device, other: torch.device) -> RuntimeError:
     )
 
 
-def index(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+def index(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) -> None:
     """Values follow TensorIterator. Indices may be on the host; others must be on the device of the indexed tensor."""
-    first = found[0]
-    for arg in found:
+    first = operands[0]
+    for arg in operands:
         if arg.name != "indices" and arg.owner is not first.owner and not (arg.host_scalar and arg.name == "values"):
             if rule.detail == "accumulate" and first.owner is not HOST:
                 raise RuntimeError(f"expected device {first.device} but got device {arg.device} for value tensor")
             common = first_device([first, arg])
             raise two_devices(common.device or CPU, first.device if common is arg.owner else arg.device)
-    for arg in found:
+    for arg in operands:
         if arg.name == "indices" and arg.owner is not HOST and arg.owner is not first.owner:
             raise RuntimeError(
                 f"indices should be either on cpu or on the same device as the indexed tensor ({first.device})"
             )
 
 
-def pairs(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
-    """Lists whose devices differ are worked off element by element, each as TensorIterator would."""
-    for row in rows(found):
+def pairs(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) -> None:
+    """Compare lists row by row, first elements with first elements ..., each row as TensorIterator does."""
+    for row in rows(operands):
         iterator(func, rule, row)
 
 
-def rows(found: list[Arg]) -> list[list[Arg]]:
+def rows(operands: list[Arg]) -> list[list[Arg]]:
     """Group the first elements of all lists, then the second ..., each with the arguments that are no lists."""
     lists: dict[int, list[Arg]] = {}
-    for arg in found:
+    for arg in operands:
         lists.setdefault(arg.listed, []).append(arg)
     single = lists.pop(-1, [])
     return [[*row, *single] for row in zip(*lists.values(), strict=False)]
 
 
-def same(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
-    """A kernel with a sentence of its own, in which {name} is the device of the argument of that name."""
-    first = found[0]
-    if any(arg.owner is not first.owner for arg in found):
-        devices = {arg.name: arg.device for arg in found}
+def same(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) -> None:
+    """Compare, and raise the rule's own sentence, in which {name} is the device of the argument of that name."""
+    first = operands[0]
+    if any(arg.owner is not first.owner for arg in operands):
+        devices = {arg.name: arg.device for arg in operands}
         raise RuntimeError(rule.detail.format_map(devices))
 
 
-def masked_fill(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+def masked_fill(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) -> None:
     """Value may be on the host; the mask must be on the tensor's device."""
-    if found[0].owner is HOST:
+    if operands[0].owner is HOST:
         raise RuntimeError("masked_fill_: Expected inputs to be on same device")
-    same(func, rule, found[:2])
+    same(func, rule, operands[:2])
 
 
-def convolution(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
-    """Tensor types tell the host from a device; the wrapper of cuDNN's kernel compares two devices."""
-    inputs = found[0]
-    for arg in found[1:]:
+def convolution(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) -> None:
+    """Refuse host beside device by tensor types, as torch does; then two devices, as cuDNN's wrapper does."""
+    inputs = operands[0]
+    for arg in operands[1:]:
         if (arg.owner is HOST) != (inputs.owner is HOST):
             tail = " or input should be a MKLDNN tensor and weight is a dense tensor" if inputs.owner is HOST else ""
             tail = tail if arg.name == "weight" else ""
@@ -254,42 +254,42 @@ def convolution(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> No
                 f"Input type ({type_name(inputs.tensor)}) and {arg.name} type ({type_name(arg.tensor)}) "
                 f"should be the same{tail}"
             )
-    exact(func, rule, found)
+    exact(func, rule, operands)
 
 
-def sparse(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
-    """Indices and values of a sparse tensor made in C++, which moves neither."""
-    indices, values = found[0], found[1]
+def sparse(func: torch._ops.OpOverload, rule: Rule, operands: list[Arg]) -> None:
+    """Refuse indices and values of a new sparse tensor that are on different devices: C++ moves neither."""
+    indices, values = operands[0], operands[1]
     if values.owner is not HOST:  # CUDA's wrapper compares, the CPU's has none
-        exact(func, rule, found)
+        exact(func, rule, operands)
     if (indices.owner is HOST) != (values.owner is HOST):
-        kinds = ["CPU" if arg.owner is HOST else "CUDA" for arg in (indices, values)]
-        raise RuntimeError(f"backend of indices ({kinds[0]}) must match backend of values ({kinds[1]})")
+        backends = ["CPU" if arg.owner is HOST else "CUDA" for arg in (indices, values)]
+        raise RuntimeError(f"backend of indices ({backends[0]}) must match backend of values ({backends[1]})")
     if indices.owner is not values.owner:
         raise RuntimeError(
             f"device of indices ({indices.owner.index}) must match device of values ({values.owner.index})"
         )
 
 
-def _plain_kernel(args: tuple[Any, ...], on_host: bool) -> str:
-    """Return the kernel of torch's own that is taken for a convolution; none where it is MKLDNN's or cuDNN's.
+def _native_kernel(args: tuple[Any, ...], on_host: bool) -> str:
+    """Return the name of torch's own kernel for a convolution, or "" where it takes MKLDNN's or cuDNN's.
 
     Those compare types. Which it is depends on sizes, dtype and, on the host, on the number of threads.
     """
     if on_host:
-        return _PLAIN_CONVOLUTIONS.get(getattr(_SELECT_KERNEL(*args), "name", ""), "")
+        return _NATIVE_CONVOLUTIONS.get(getattr(_SELECT_KERNEL(*args), "name", ""), "")
     data, weight, _, stride, _, _, transposed, output_padding, groups = args
     dimensions, channels = max(2, data.dim() - 2), data.shape[1]
     if transposed:
-        too_big = any(pad >= step for pad, step in zip(output_padding, stride, strict=False))
-        return f"slow_conv_transpose{dimensions}d" if too_big else ""
-    by_channel = 1 < groups == channels and weight.shape[0] % channels == 0 and data.dtype is not torch.half
-    return {2: "_conv_depthwise2d", 3: "conv_depthwise3d"}.get(dimensions, "") if by_channel else ""
+        pads_too_much = any(pad >= step for pad, step in zip(output_padding, stride, strict=False))
+        return f"slow_conv_transpose{dimensions}d" if pads_too_much else ""
+    is_depthwise = 1 < groups == channels and weight.shape[0] % channels == 0 and data.dtype is not torch.half
+    return {2: "_conv_depthwise2d", 3: "conv_depthwise3d"}.get(dimensions, "") if is_depthwise else ""
 
 
 _BROADCAST = take("_C._infer_size", "checks", instead=lambda one, other: one)
 _SELECT_KERNEL = take("_C._select_conv_backend", "checks", instead=lambda *args: None)
-_PLAIN_CONVOLUTIONS = {
+_NATIVE_CONVOLUTIONS = {
     "Slow2d": "_slow_conv2d_forward",
     "SlowDilated2d": "slow_conv_dilated2d",
     "SlowDilated3d": "slow_conv_dilated3d",

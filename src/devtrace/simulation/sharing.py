@@ -39,8 +39,8 @@ class Received(Tag):
         """Count nothing."""
 
 
-class _OfTheHost:
-    """A storage of a device as torch is to take it, which shares it as the host's."""
+class _SeenAsHosts:
+    """Shows a device's storage to torch as one of the host, so that torch shares its memory."""
 
     is_cuda = False
     device = CPU
@@ -54,21 +54,21 @@ class _OfTheHost:
 
 def install(patches: Patches) -> None:
     """Patch what torch's reductions send a tensor by, what they make one of at the other end, and DLPack."""
-    patches.set(Storage, "_share_cuda_", _send)
-    patches.set(Storage, "_new_shared_cuda", staticmethod(_receive))
-    patches.set(Storage, "_release_ipc_counter_cuda", staticmethod(lambda handle, _: _open(handle)))
+    patches.set(Storage, "_share_cuda_", _send_storage)
+    patches.set(Storage, "_new_shared_cuda", staticmethod(_receive_storage))
+    patches.set(Storage, "_release_ipc_counter_cuda", staticmethod(lambda handle, _: _open_handle(handle)))
     for name in ("_to_dlpack", "_to_dlpack_versioned"):
-        patches.wrap(torch._C, name, _export)
+        patches.wrap(torch._C, name, _export_capsule)
     for owner in (torch, torch.utils.dlpack):
         patches.set(owner, "to_dlpack", torch._C._to_dlpack)
-    patches.wrap(torch._C, "_from_dlpack", _import)
+    patches.wrap(torch._C, "_from_dlpack", _import_capsule)
     for owner in (torch.cuda, torch.cuda.streams):
         patches.set(owner, "ExternalStream", ExternalStream)
     if numpy := sys.modules.get("numpy"):
-        patches.wrap(numpy, "from_dlpack", _refuse)
+        patches.wrap(numpy, "from_dlpack", _refuse_in_numpy)
 
 
-def _send(self: Storage) -> tuple[int | None, Handle | None, int, int, Handle | None, int, bytes, bool]:
+def _send_storage(self: Storage) -> tuple[int | None, Handle | None, int, int, Handle | None, int, bytes, bool]:
     """Return as CUDA does: device, handle, size, offset, what counts its users (the handle again) and an event."""
     if not on_a_device(self):
         raise RuntimeError("_share_cuda_: only available on CUDA")
@@ -76,21 +76,21 @@ def _send(self: Storage) -> tuple[int | None, Handle | None, int, int, Handle | 
         raise RuntimeError(_NOT_TWICE)
     handle = None
     if self.nbytes():
-        opens, (_, *given) = reduce_storage(_OfTheHost(self))
-        handle = opens, (Storage, *given)
+        function, (_, *arguments) = reduce_storage(_SeenAsHosts(self))  # `_` is that class
+        handle = function, (Storage, *arguments)
     return getattr(self, TAG).owner.index, handle, self.nbytes(), 0, handle, 0, b"", False
 
 
-def _receive(index: int, handle: Handle, *_: Any) -> Storage:
-    storage = _open(handle)
+def _receive_storage(index: int, handle: Handle, *_: Any) -> Storage:
+    storage = _open_handle(handle)
     if getattr(storage, TAG) is HOST_TAG:
         setattr(storage, TAG, Received(DEVICES.find(index), 0))
     return storage
 
 
-def _open(handle: Handle) -> Storage:
-    opens, given = handle
-    return opens(*given)
+def _open_handle(handle: Handle) -> Storage:
+    function, arguments = handle
+    return function(*arguments)
 
 
 class ExternalStream(Stream):
@@ -100,22 +100,22 @@ class ExternalStream(Stream):
         super().__init__(device, stream_ptr=stream_ptr)
 
 
-def _export(export: Call, tensor: torch.Tensor, *, dl_device: Any = None, copy: bool | None = None) -> Any:
-    asked = torch.device("cpu") if dl_device and dl_device[0] == _HOST else device(tensor)
-    tensor = move(tensor, asked, {"copy": copy})
+def _export_capsule(export: Call, tensor: torch.Tensor, *, dl_device: Any = None, copy: bool | None = None) -> Any:
+    target = torch.device("cpu") if dl_device and dl_device[0] == _HOST else device(tensor)
+    tensor = move(tensor, target, {"copy": copy})
     _exported[tensor.data_ptr()] = tag_of(tensor)
     return export(tensor)
 
 
-def _refuse(take: Call, given: Any, /, **kwargs: Any) -> Any:
-    if isinstance(given, torch.Tensor) and device(given).type == "cuda" and not kwargs.get("device"):
+def _refuse_in_numpy(from_dlpack: Call, value: Any, /, **kwargs: Any) -> Any:
+    if isinstance(value, torch.Tensor) and device(value).type == "cuda" and not kwargs.get("device"):
         raise BufferError("Unsupported device in DLTensor.")
-    return take(given, **kwargs)
+    return from_dlpack(value, **kwargs)
 
 
-def _import(take: Call, capsule: Any) -> torch.Tensor:
-    made: torch.Tensor = take(capsule)
-    known = _exported.get(made.data_ptr())
-    if known is not None and known.owner.device in DEVICES.by_device:
-        claim(made, known.owner)
-    return made
+def _import_capsule(from_dlpack: Call, capsule: Any) -> torch.Tensor:
+    tensor: torch.Tensor = from_dlpack(capsule)
+    tag = _exported.get(tensor.data_ptr())
+    if tag is not None and tag.owner.device in DEVICES.by_device:
+        claim(tensor, tag.owner)
+    return tensor

@@ -46,24 +46,24 @@ class Simulation:
     def start(self) -> Simulation:
         """From here on this process has CUDA devices."""
         global _active
-        self._refuse()
+        self._refuse_start()
         with ExitStack() as undo:
             _active = self
-            undo.callback(_forget)
+            undo.callback(_deactivate)
             self._install(undo)
             self._undo = undo.pop_all()
         return self
 
     def stop(self) -> None:
-        """Put everything back; nothing happens if it has been."""
+        """Put everything back, unless this simulation has been stopped already."""
         if _active is self:
             self._undo.close()
 
     def join(self) -> None:
         """Make one memory of all devices from here on, as large as the program wants it."""
         DEVICES.are_one = True
-        for each in DEVICES.simulated:
-            each.allow(sys.maxsize)
+        for device in DEVICES.simulated:
+            device.set_limit(sys.maxsize)
 
     def __enter__(self) -> Simulation:
         return self.start()
@@ -77,7 +77,7 @@ class Simulation:
         state = "simulation.running" if _active is self else "simulation.not-begun"
         return f"<simulate: {sentence(state, devices=devices, count=self.count)}>"
 
-    def _refuse(self) -> None:
+    def _refuse_start(self) -> None:
         if _active is not None:
             raise SimulateError.of("simulate-nested")
         if torch.cuda.is_available() and not self.force:
@@ -95,7 +95,7 @@ class Simulation:
         patches.set(torch.UntypedStorage, TAG, HOST_TAG)
         expired_tensors.revive()
         for part in _PARTS:
-            fault = install_part(part, partial(_install, part, patches), patches, undo)
+            fault = install_part(part, partial(_install_one, part, patches), patches, undo)
             if fault and part in ESSENTIAL:
                 raise SimulateError.of("simulate-torch", part=part, fault=fault, **versions())
             self.left_out |= {part: fault} if fault else {}
@@ -123,10 +123,10 @@ _UNDO: Final = ("mode", "driver", "process_groups", "autocast", "compiling", "cu
 """Parts that have more to undo than replaced names."""
 
 
-def _install(part: str, patches: Patches, undo: ExitStack) -> None:
+def _install_one(part: str, patches: Patches, undo: ExitStack) -> None:
     _PARTS[part].install(patches, *((undo,) if part in _UNDO else ()))
 
 
-def _forget() -> None:
+def _deactivate() -> None:
     global _active
     _active = None

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def stand_in(
-    own: type, make: Callable[..., Any], is_one: Callable[[Any], bool] | None = None, name: str = "", **more: Any
+    own: type, make: Callable[..., Any], is_one: Callable[[Any], bool] | None = None, name: str = "", **attributes: Any
 ) -> type:
     """Return a class whose call is answered by `make`; it equals the class that it stands for, its `own`."""
 
@@ -25,5 +25,5 @@ def stand_in(
         def __hash__(cls) -> int:
             return hash(own)
 
-    module, _, last = (name or f"torch.{own.__name__}").rpartition(".")
-    return Kind(last, (), {"__module__": module, "__doc__": own.__doc__, "own": own, **more})
+    module, _, class_name = (name or f"torch.{own.__name__}").rpartition(".")
+    return Kind(class_name, (), {"__module__": module, "__doc__": own.__doc__, "own": own, **attributes})

@@ -13,7 +13,7 @@ import torch
 
 from devtrace.runtime.observers import observers
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes
-from devtrace.simulation.allocation.shares import SimulatedDevice, begin
+from devtrace.simulation.allocation.shares import SimulatedDevice, count_in
 
 TAG = "_devtrace_tag"
 
@@ -27,7 +27,7 @@ class Tag:
         self.owner = owner
         self.pinned = False
         self.hint: SimulatedDevice | None = None
-        self._share = begin(self, owner, nbytes, storage)
+        self._share = count_in(self, owner, nbytes, storage)
 
     def move(self, owner: SimulatedDevice) -> None:
         """Give the storage another owner."""
@@ -35,13 +35,13 @@ class Tag:
         self.owner, self.hint = owner, None
 
     def resize(self, nbytes: int) -> None:
-        """Count the storage anew, which torch has given another size; the host's memory is not counted."""
+        """Count the new size that torch has given the storage; the host's memory is not counted."""
         if self.owner is not HOST and self._share.nbytes != nbytes:
             self._share.take(self.owner, nbytes)
 
 
 HOST = SimulatedDevice(None, -1)
-# Made by C++ for the device of a tensor that C++ takes for a CPU tensor: it joins the first that it is used with.
+# Owner of a tensor that C++ made on the CPU, where CUDA would use a device: it joins the first that it is used with.
 FLOATING = SimulatedDevice(None, -2)
 HOST_TAG = Tag(HOST, 0)
 
@@ -89,8 +89,8 @@ def tag_of(tensor: Any) -> Tag:
 
 def _tag(tensor: torch.Tensor) -> Tag:
     try:
-        found: Tag = tensor.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
-        return found
+        tag: Tag = tensor.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
+        return tag
     except RuntimeError:  # it has several storages
         with torch._C._DisableTorchDispatch():
             return next((tag_of(part) for part in parts(tensor)), HOST_TAG)
@@ -113,7 +113,7 @@ def claim(tensor: Any, owner: SimulatedDevice) -> None:
                 claim(part, owner)
         return
     tag = storage._devtrace_tag
-    if tag is HOST_TAG:
+    if tag is HOST_TAG:  # as of a new storage
         storage._devtrace_tag = Tag(owner, storage.nbytes(), storage)
     else:
         tag.resize(storage.nbytes())  # `out=` may have grown
@@ -123,9 +123,9 @@ def anchor_floating(tensor: torch.Tensor, owner: SimulatedDevice) -> None:
     """Give a floating tensor to `owner`, and say so to a recording that saw it made; any other stays where it is."""
     tag = tag_of(tensor)
     if tag.owner is FLOATING:
-        shown = tag.hint
+        hint = tag.hint
         tag.move(owner)
-        if shown is not owner:
+        if hint is not owner:
             for observer in observers:
                 observer.settle_device(tensor)
 
@@ -142,7 +142,7 @@ def anchor_all(values: Any, owner: SimulatedDevice) -> None:
 
 
 def mark_pinned(storage: torch.UntypedStorage) -> None:
-    """Page-locked host memory."""
+    """Mark a storage as page-locked memory of the host."""
     tag = Tag(HOST, 0)
     tag.pinned = True
     setattr(storage, TAG, tag)
@@ -158,13 +158,13 @@ def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 
 
 def written_by(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:
-    """Yield what an operator writes to, of what it is given."""
+    """Yield the arguments of a call that the operator writes to, by its schema."""
     for spec, value in given_to(func, args, kwargs):
         if spec.alias_info is not None and spec.alias_info.is_write:
             yield value
 
 
 def given_to(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield each argument that an operator declares, with what a call gives by position or name; else None."""
-    for number, spec in enumerate(func._schema.arguments):
-        yield spec, args[number] if number < len(args) else kwargs.get(spec.name)
+    """Yield each argument that an operator declares with its value in this call, or None where it has none."""
+    for position, spec in enumerate(func._schema.arguments):
+        yield spec, args[position] if position < len(args) else kwargs.get(spec.name)

@@ -16,8 +16,8 @@ _quiet = torch._C.DisableTorchFunction
 
 def device(self: Storage) -> torch.device:
     """`UntypedStorage.device`."""
-    found: torch.device = getattr(self, TAG).owner.device or _base_device(self)
-    return found
+    answer: torch.device = getattr(self, TAG).owner.device or _base_device(self)
+    return answer
 
 
 def install(patches: Patches) -> None:
@@ -28,20 +28,20 @@ def install(patches: Patches) -> None:
         patches.wrap(Storage, name, call)
 
 
-def _make(own: Call, kind: type[Storage], *args: Any, device: Any = None, **kwargs: Any) -> Storage:
+def _make_storage(original: Call, kind: type[Storage], *args: Any, device: Any = None, **kwargs: Any) -> Storage:
     target = None if device is None else DEVICES.resolve(device)
     on_cuda = target is not None and target.type == "cuda"
-    made: Storage = own(kind, *args, **kwargs, **({} if target is None or on_cuda else {"device": target}))
+    storage: Storage = original(kind, *args, **kwargs, **({} if target is None or on_cuda else {"device": target}))
     if on_cuda:
-        setattr(made, TAG, Tag(DEVICES.find(target), made.nbytes(), made))
-    return made
+        setattr(storage, TAG, Tag(DEVICES.find(target), storage.nbytes(), storage))
+    return storage
 
 
-def _copy(own: Call, self: Storage, source: Storage, non_blocking: bool = False) -> Storage:
+def _copy_bytes(original: Call, self: Storage, source: Storage, non_blocking: bool = False) -> Storage:
     """Copy as C++ does, which does not know the devices; `to`, `cpu`, `cuda` and `clone` of torch go by this."""
-    own_device, other = (TO_HOST if device(each).type == "cpu" else device(each) for each in (self, source))
+    target_device, source_device = (TO_HOST if device(s).type == "cpu" else device(s) for s in (self, source))
     with _quiet():  # by ops that a mode sees
-        _bytes_of(self, own_device).copy_(_bytes_of(source, other))
+        _bytes_of(self, target_device).copy_(_bytes_of(source, source_device))
     return self
 
 
@@ -54,22 +54,22 @@ def _bytes_without_ops(storage: Storage) -> torch.Tensor:
         return _bytes_of(storage)
 
 
-def _write(own: Call, self: Storage, *args: Any) -> None:
+def _write_by_host(original: Call, self: Storage, *args: Any) -> None:
     """Pickle reads a device's memory by a copy to the host."""
-    whole = self
+    readable = self
     if on_a_device(self):
         with _quiet():
-            whole = move(_bytes_without_ops(self), CPU, {}).untyped_storage()
-    own(whole, *args)
+            readable = move(_bytes_without_ops(self), CPU, {}).untyped_storage()
+    original(readable, *args)
 
 
-def _read(own: Call, self: Storage, *args: Any) -> Any:
+def _read_by_host(original: Call, self: Storage, *args: Any) -> Any:
     """Unpickling reads into the host's memory, and copies that to a device's."""
     if not on_a_device(self):
-        return own(self, *args)
-    read = own(Storage(self.nbytes()), *args)
+        return original(self, *args)
+    host_storage = original(Storage(self.nbytes()), *args)
     with _quiet():
-        _bytes_without_ops(self).copy_(_bytes_without_ops(read))
+        _bytes_without_ops(self).copy_(_bytes_without_ops(host_storage))
     return self
 
 
@@ -77,14 +77,14 @@ def pin_memory(self: Storage, device: Any = None) -> Storage:
     """A copy in page-locked host memory."""
     if self.device.type != "cpu" and not DEVICES.are_one:
         raise TypeError(f"cannot pin '{Storage.__module__}.UntypedStorage' only CPU memory can be pinned")
-    new = Storage(self.nbytes()).copy_(self, False)
-    mark_pinned(new)
-    return new
+    storage = Storage(self.nbytes()).copy_(self, False)
+    mark_pinned(storage)
+    return storage
 
 
-def _resize(own: Call, self: Storage, size: int) -> Any:
-    """FSDP frees a layer's parameters by `resize_(0)`, and takes their memory again."""
-    out = own(self, size)
+def _resize_counted(original: Call, self: Storage, size: int) -> Any:
+    """Resize and count anew: FSDP frees a layer's parameters by `resize_(0)`, and takes their memory again."""
+    out = original(self, size)
     getattr(self, TAG).resize(self.nbytes())
     return out
 
@@ -94,12 +94,12 @@ def on_a_device(storage: Storage) -> bool:
 
 
 _AROUND: Final[dict[str, Call]] = {
-    "__new__": _make,
-    "copy_": _copy,
-    "resize_": _resize,
-    "_write_file": _write,
-    "_set_from_file": _read,
-    "is_shared": lambda own, self: on_a_device(self) or own(self),
+    "__new__": _make_storage,
+    "copy_": _copy_bytes,
+    "resize_": _resize_counted,
+    "_write_file": _write_by_host,
+    "_set_from_file": _read_by_host,
+    "is_shared": lambda original, self: on_a_device(self) or original(self),
 }
 _REPLACED: Final[dict[str, Any]] = {
     "device": property(device),

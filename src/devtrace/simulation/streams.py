@@ -10,7 +10,7 @@ import torch
 from devtrace.runtime.patches import Call, Patches
 from devtrace.runtime.torch_names import returning
 from devtrace.simulation.devices import DEVICES
-from devtrace.simulation.refusals import waited
+from devtrace.simulation.refusals import report_wait
 
 _CUDA = 1  # c10::DeviceType::CUDA
 _numbers: Final = itertools.count(3)  # 1 and 2 are the default streams of CUDA
@@ -41,9 +41,9 @@ def _current_stream(index: int) -> Any:
     return _of_thread.current.get(index) or Stream(stream_id=0, device_index=index)
 
 
-def _set_stream(made: Any) -> None:
-    _of_thread.current[made.device_index] = made
-    DEVICES.set_current(made.device_index)
+def _set_stream(stream: Any) -> None:
+    _of_thread.current[stream.device_index] = stream
+    DEVICES.set_current(stream.device_index)
 
 
 _ANSWERS: Final[dict[str, Call]] = {
@@ -76,7 +76,7 @@ class Stream:
 
     def synchronize(self, *_: Any, **__: Any) -> None:
         """Return at once, and say so where a program asks for waits."""
-        waited()
+        report_wait()
 
     def record_event(self, event: Any = None) -> Any:
         event = Event() if event is None else event
@@ -94,8 +94,8 @@ class Stream:
         DEVICES.set_current(index)
 
     def __eq__(self, other: object) -> bool:
-        mine = (self.device_index, self.stream_id)
-        return isinstance(other, Stream) and mine == (other.device_index, other.stream_id)
+        key = (self.device_index, self.stream_id)
+        return isinstance(other, Stream) and key == (other.device_index, other.stream_id)
 
     def __hash__(self) -> int:
         return hash((self.device_index, self.stream_id))
@@ -108,33 +108,33 @@ class Event:
     """`torch.cuda.Event`: keeps the moment at which it was recorded."""
 
     def __init__(self, *args: Any, enable_timing: bool = False, **kwargs: Any) -> None:
-        given = next((each for each in (*args[:1], kwargs.get("device")) if isinstance(each, str | torch.device)), None)
+        device = next((arg for arg in (*args[:1], kwargs.get("device")) if isinstance(arg, str | torch.device)), None)
         self.enable_timing = enable_timing or bool(args and args[0] is True)
-        self.device = DEVICES.find(given).device if given is not None else None
+        self.device = DEVICES.find(device).device if device is not None else None
         self._number = 0
-        self._at: float | None = None
+        self._seconds: float | None = None
 
     event_id = cuda_event = property(lambda self: self._number)
     query, synchronize, wait = returning(True), returning(None), returning(None)  # nothing is under way
 
     def record(self, stream: Any = None) -> None:
-        there = stream.device if stream is not None else torch.device("cuda", DEVICES.current)
-        self.device = self.device or there
-        if self.device != there:
-            both = f"Event device {self.device.index} does not match recording stream's device {there.index}."
-            raise RuntimeError(both)
+        stream_device = stream.device if stream is not None else torch.device("cuda", DEVICES.current)
+        self.device = self.device or stream_device
+        if self.device != stream_device:
+            words = f"Event device {self.device.index} does not match recording stream's device {stream_device.index}."
+            raise RuntimeError(words)
         self._number = self._number or next(_numbers)
-        self._at = time.perf_counter()
+        self._seconds = time.perf_counter()
 
     def elapsed_time(self, end_event: Any) -> float:
         """Milliseconds between two recorded events."""
         if not (self.enable_timing and end_event.enable_timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
-        if self._at is None or end_event._at is None:
+        if self._seconds is None or end_event._seconds is None:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
         if self.device != end_event.device:
             raise torch.AcceleratorError("CUDA error: invalid resource handle")
-        return float(end_event._at - self._at) * 1000
+        return float(end_event._seconds - self._seconds) * 1000
 
     def __repr__(self) -> str:
         return f"<torch.cuda.Event {self.event_id:#x}>"

@@ -42,25 +42,25 @@ def device(self: torch.Tensor) -> torch.device:
 def _device(self: torch.Tensor) -> torch.device:
     try:
         tag: Tag = self.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
-    except (RuntimeError, ValueError):
+    except (RuntimeError, ValueError):  # without one storage of its own
         tag = tag_of(self)
-    found = (tag.hint or tag.owner).device
-    if found is not None:
-        return found
-    own: torch.device = _base_device(self)
-    return _device_within(self) or own if type(self) not in PLAIN else own
+    simulated = (tag.hint or tag.owner).device
+    if simulated is not None:
+        return simulated
+    torchs_answer: torch.device = _base_device(self)
+    return _device_within(self) or torchs_answer if type(self) not in PLAIN else torchs_answer
 
 
 def _device_within(tensor: torch.Tensor) -> torch.device | None:
     """Return the device of what is in a wrapper: C++ makes some (DTensor) without us, and takes them for the CPU's."""
     if type(tensor).__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl:
-        return None
-    names = tensor.__tensor_flatten__()[0] if hasattr(tensor, "__tensor_flatten__") else ()
-    return next((device(getattr(tensor, name)) for name in names), None)
+        return None  # it wraps nothing
+    attributes = tensor.__tensor_flatten__()[0] if hasattr(tensor, "__tensor_flatten__") else ()
+    return next((device(getattr(tensor, name)) for name in attributes), None)
 
 
-def _seen(name: str, get: Callable[[torch.Tensor], Any]) -> Callable[[torch.Tensor], Any]:
-    """Let modes and subclasses of the program's see that an attribute is read, as they do torch's own."""
+def _shown_to_overrides(name: str, get: Callable[[torch.Tensor], Any]) -> Callable[[torch.Tensor], Any]:
+    """Return a getter whose reads the program's own modes and subclasses see, as they see torch's own."""
 
     def read(self: torch.Tensor) -> Any:
         if (type(self) not in PLAIN or function_modes()) and has_torch_function((self,)):
@@ -73,20 +73,20 @@ def _seen(name: str, get: Callable[[torch.Tensor], Any]) -> Callable[[torch.Tens
 def install(patches: Patches) -> None:
     """Replace everything on `torch.Tensor` that names a device."""
     for name, get in _ATTRIBUTES.items():
-        patches.set(torch.Tensor, name, Attribute(_seen(name, get)))
+        patches.set(torch.Tensor, name, Attribute(_shown_to_overrides(name, get)))
     for method in (to, cuda, cpu, type_as, numpy, tolist, get_device):
         patches.wrap(torch.Tensor, method.__name__, partial(ask_classes, method), leaves=True)
     lazy: Any = nn.parameter.UninitializedParameter.__mro__[1]  # lists by function what a lazy parameter can do
-    replaced = [getattr(torch.Tensor, name) for name in ("to", "cuda", "cpu", "get_device")]
-    patches.set(lazy, "_allowed_methods", [*lazy._allowed_methods, *replaced])
+    methods = [getattr(torch.Tensor, name) for name in ("to", "cuda", "cpu", "get_device")]
+    patches.set(lazy, "_allowed_methods", [*lazy._allowed_methods, *methods])
 
 
-def ask_classes(instead: Call, own: Call, *args: Any, **kwargs: Any) -> Any:
+def ask_classes(replacement: Call, method: Call, *args: Any, **kwargs: Any) -> Any:
     """Let modes and subclasses of the program's answer first, as they do for torch's own method."""
-    given = (*args, *kwargs.values())
-    if has_torch_function(given):
-        return handle_torch_function(getattr(torch.Tensor, own.__name__), given, *args, **kwargs)
-    return instead(*args, **kwargs)
+    values = (*args, *kwargs.values())
+    if has_torch_function(values):
+        return handle_torch_function(getattr(torch.Tensor, method.__name__), values, *args, **kwargs)
+    return replacement(*args, **kwargs)
 
 
 _ATTRIBUTES: Final[dict[str, Callable[[torch.Tensor], Any]]] = {
@@ -97,20 +97,20 @@ _ATTRIBUTES: Final[dict[str, Callable[[torch.Tensor], Any]]] = {
 
 
 def to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-    target, rest = read_to(args, kwargs)
+    target, options = read_to(args, kwargs)
     if target is None:
         return _base_to(tensor, *args, **kwargs)
-    return move(tensor, DEVICES.resolve(target), rest)
+    return move(tensor, DEVICES.resolve(target), options)
 
 
 def cuda(
     tensor: torch.Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
 ) -> torch.Tensor:
-    rest = {"non_blocking": non_blocking, "memory_format": memory_format}
+    options = {"non_blocking": non_blocking, "memory_format": memory_format}
     target = DEVICES.resolve("cuda" if device is None else device)
     if target.type != "cuda" and not DEVICES.are_one:
         raise RuntimeError("Invalid device, must be cuda device")
-    return move(tensor, target, rest)
+    return move(tensor, target, options)
 
 
 def cpu(tensor: torch.Tensor, memory_format: Any = None) -> torch.Tensor:
@@ -122,8 +122,8 @@ def type_as(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 
 def get_device(tensor: torch.Tensor) -> int:
-    found = device(tensor)
-    return found.index if found.type == "cuda" else _Base.get_device(tensor)
+    here = device(tensor)
+    return here.index if here.type == "cuda" else _Base.get_device(tensor)
 
 
 def tolist(tensor: torch.Tensor) -> Any:
@@ -133,47 +133,47 @@ def tolist(tensor: torch.Tensor) -> Any:
 def numpy(tensor: torch.Tensor, *, force: bool = False) -> Any:
     if force:
         return cpu(tensor.detach()).resolve_conj().resolve_neg().numpy()
-    found = device(tensor)
-    if found.type == "cuda" and not DEVICES.are_one:
+    here = device(tensor)
+    if here.type == "cuda" and not DEVICES.are_one:
         raise TypeError(
-            f"can't convert {found} device type tensor to numpy. "
+            f"can't convert {here} device type tensor to numpy. "
             "Use Tensor.cpu() to copy the tensor to host memory first."
         )
     return _Base.numpy(tensor)
 
 
 def read_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return the device that `.to(...)` asks for (None: none), and the rest as keyword arguments."""
+    """Return the device that `.to(...)` names, or None, and the other arguments by keyword."""
     first = args[0] if args else None
-    start = "other" if isinstance(first, torch.Tensor) else "dtype" if isinstance(first, torch.dtype) else "device"
-    after = ("dtype", "non_blocking", "copy") if start == "device" else ("non_blocking", "copy")
-    rest = kwargs | dict(zip((start, *after), args, strict=False))
-    other = rest.pop("other", None)
+    first_name = "other" if isinstance(first, torch.Tensor) else "dtype" if isinstance(first, torch.dtype) else "device"
+    other_names = ("dtype", "non_blocking", "copy") if first_name == "device" else ("non_blocking", "copy")
+    options = kwargs | dict(zip((first_name, *other_names), args, strict=False))
+    other = options.pop("other", None)
     if other is not None:
-        rest |= {"device": device(other), "dtype": other.dtype}
-    return rest.pop("device", None), rest
+        options |= {"device": device(other), "dtype": other.dtype}
+    return options.pop("device", None), options
 
 
-def move(tensor: torch.Tensor, target: torch.device, rest: dict[str, Any]) -> torch.Tensor:
+def move(tensor: torch.Tensor, target: torch.device, options: dict[str, Any]) -> torch.Tensor:
     """`.to(target)`: nothing if the tensor is there, a change of dtype, or a copy that autograd undoes in backward."""
-    rest = {name: value for name, value in rest.items() if value is not None}
+    options = {name: value for name, value in options.items() if value is not None}
     here = device(tensor)
     if target.type not in ("cuda", "cpu"):
-        return _base_to(tensor, target, **rest)
+        return _base_to(tensor, target, **options)
     if here.type == target.type and here.index == target.index:
-        return _base_to(tensor, rest.pop("dtype", tensor.dtype), **rest)
-    out = _copied(tensor, target, rest | {"copy": True})
+        return _base_to(tensor, options.pop("dtype", tensor.dtype), **options)
+    out = _copy_to(tensor, target, options | {"copy": True})
     if out.grad_fn is not None:
-        out.grad_fn.register_hook(partial(_taken_back, here))
+        out.grad_fn.register_hook(partial(_move_back, here))
     return out
 
 
-def _copied(tensor: torch.Tensor, target: torch.device, rest: dict[str, Any]) -> torch.Tensor:
+def _copy_to(tensor: torch.Tensor, target: torch.device, options: dict[str, Any]) -> torch.Tensor:
     if _base_device(tensor).type == "cuda":
-        return _base_to(tensor, target, **rest)  # a fake tensor, which C++ knows to be there
-    if a_mode_sees():
-        return _base_to(tensor, target if target.type == "cuda" else TO_HOST, **rest)
-    out = _base_to(tensor, rest.pop("dtype", tensor.dtype), **rest)
+        return _base_to(tensor, target, **options)  # a fake tensor, which C++ knows to be there
+    if a_mode_sees():  # and tags the copy
+        return _base_to(tensor, target if target.type == "cuda" else TO_HOST, **options)
+    out = _base_to(tensor, options.pop("dtype", tensor.dtype), **options)
     if target in DEVICES.by_device:
         claim(out, DEVICES.by_device[target])
     return out
@@ -184,6 +184,6 @@ def a_mode_sees() -> bool:
     return torch._C._len_torch_dispatch_stack() > 0 and not _is_excluded(torch._C.DispatchKey.Python)
 
 
-def _taken_back(device: torch.device, grads: Gradients, _: Any) -> Gradients:
-    """Take a copy's gradient back: to C++ both ends are the CPU, so its own backward copies nothing."""
-    return tuple(grad if grad is None else move(grad, device, {}) for grad in grads)
+def _move_back(home: torch.device, grads: Gradients, _: Any) -> Gradients:
+    """Move a copy's gradients back: C++ takes both ends for the CPU, so its own backward copies nothing."""
+    return tuple(grad if grad is None else move(grad, home, {}) for grad in grads)

@@ -30,11 +30,11 @@ _REAL_AND_COMPLEX = {torch.float16: torch.complex32, torch.complex32: torch.floa
 @functools.cache
 def table() -> dict[str, frozenset[torch.dtype]]:
     """Operator without overload -> the dtypes that only CUDA has, by the release of torch that is installed."""
-    found: dict[str, frozenset[torch.dtype]] = {}
+    dtypes: dict[str, frozenset[torch.dtype]] = {}
     for op, names, *since in rows_of("simulation/cuda_dtypes.tsv"):
-        if all(release_of(torch.__version__) >= release_of(each) for each in since):
-            found[op] = found.get(op, frozenset()) | {getattr(torch, name) for name in names.split()}
-    return found
+        if all(release_of(torch.__version__) >= release_of(release) for release in since):
+            dtypes[op] = dtypes.get(op, frozenset()) | {getattr(torch, name) for name in names.split()}
+    return dtypes
 
 
 def install(patches: Patches) -> None:
@@ -45,16 +45,16 @@ def install(patches: Patches) -> None:
 
 
 def _transform(function: Call, *args: Any, **kwargs: Any) -> Any:
-    given: Any = args[0] if args else kwargs.get("input")
-    narrow = given.dtype if isinstance(given, torch.Tensor) else None
-    if narrow not in table()["_fft_r2c"] or tag_of(given).owner.device is None:
+    data: Any = args[0] if args else kwargs.get("input")
+    narrow = data.dtype if isinstance(data, torch.Tensor) else None
+    if narrow not in table()["_fft_r2c"] or tag_of(data).owner.device is None:
         return function(*args, **kwargs)
     is_half = narrow is torch.float16
-    with half if is_half else nullcontext():
+    with half_transforms if is_half else nullcontext():
         return call_wider(function, narrow, args, kwargs, stays_wide=not is_half)
 
 
-half = Depth()
+half_transforms = Depth()
 """Transforms of half precision that are computed wider in this thread."""
 
 
@@ -88,7 +88,7 @@ class Wider:
     def __init__(self, func: Any, narrow: torch.dtype) -> None:
         self._func = func
         self._narrow = narrow
-        self._op = self.__call__
+        self._op = self.__call__  # which the handler of a view calls
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._func, name)
@@ -99,12 +99,12 @@ class Wider:
         if is_transform and not stays_wide:
             check_sizes(self._func, args)
         out = call_wider(self._func, self._narrow, args, kwargs, stays_wide=stays_wide)
-        written = list(written_by(self._func, args, kwargs))  # in place, or as `out=`
-        if not written:
+        targets = list(written_by(self._func, args, kwargs))  # in place, or as `out=`
+        if not targets:
             return out
         results = [out] if isinstance(out, torch.Tensor) else list(out)
-        kept = [target.copy_(result) for target, result in zip(written, results, strict=False)]
-        return kept[0] if isinstance(out, torch.Tensor) else tuple(kept)
+        returned = [target.copy_(result) for target, result in zip(targets, results, strict=False)]
+        return returned[0] if isinstance(out, torch.Tensor) else tuple(returned)
 
 
 def call_wider(function: Call, narrow: torch.dtype, args: Any, kwargs: Any, *, stays_wide: bool = False) -> Any:
@@ -113,18 +113,18 @@ def call_wider(function: Call, narrow: torch.dtype, args: Any, kwargs: Any, *, s
     `stays_wide`: a transform of bfloat16, for which there is no complex dtype.
     """
     wide = _WIDER[narrow]
-    back = {} if stays_wide else {wide: narrow}
+    narrow_of = {} if stays_wide else {wide: narrow}
     if narrow in _REAL_AND_COMPLEX:
         other = _REAL_AND_COMPLEX[narrow]
-        back[_WIDER[other]] = other
+        narrow_of[_WIDER[other]] = other
 
-    def widened(value: Any) -> Any:
+    def widen(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return value.to(wide) if value.dtype is narrow else value
         return wide if value is narrow else value
 
-    def narrowed(value: Any) -> Any:
-        return value.to(back.get(value.dtype, value.dtype)) if isinstance(value, torch.Tensor) else value
+    def cast_back(value: Any) -> Any:
+        return value.to(narrow_of.get(value.dtype, value.dtype)) if isinstance(value, torch.Tensor) else value
 
-    args, kwargs = pytree.tree_map(widened, (args, kwargs))
-    return pytree.tree_map(narrowed, function(*args, **kwargs))
+    args, kwargs = pytree.tree_map(widen, (args, kwargs))
+    return pytree.tree_map(cast_back, function(*args, **kwargs))

@@ -41,8 +41,8 @@ def answer_for_cuda(undo: ExitStack) -> None:
 
 
 def _make_wrapper(make: Call, *args: Any, **kwargs: Any) -> Any:
-    asked = args[_DEVICE] if len(args) > _DEVICE else kwargs.get("device")
-    target = None if asked is None else DEVICES.resolve(asked)
+    device = args[_DEVICE] if len(args) > _DEVICE else kwargs.get("device")
+    target = None if device is None else DEVICES.resolve(device)
     if target not in DEVICES.by_device:
         return make(*args, **kwargs)
     if len(args) > _DEVICE:

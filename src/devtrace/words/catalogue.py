@@ -45,10 +45,10 @@ _TOPIC: Final[ContextVar[str]] = ContextVar("topic", default="")
 
 def sentence(key: str, /, **values: Any) -> str:
     """Return the sentence of a key with its parameters filled in."""
-    now = language.current()
-    known = templates(now)
-    text = _FORMATTERS[now].vformat(known.get(_TOPIC.get() + key) or known[key], (), values)
-    return _beside_code(text) if now == "zh" else text
+    spoken = language.current()
+    texts = templates(spoken)
+    text = _FORMATTERS[spoken].vformat(texts.get(_TOPIC.get() + key) or texts[key], (), values)
+    return _spaced_from_code(text) if spoken == "zh" else text
 
 
 @contextmanager
@@ -90,14 +90,14 @@ def comma() -> str:
     return _JOINED[language.current()][0]
 
 
-def _beside_code(text: str) -> str:
+def _spaced_from_code(text: str) -> str:
     """Put a space between a Chinese character and code; what is in the code stays as it is."""
     parts = text.split("`")
-    for at in range(0, len(parts), 2):
-        if at and _CHINESE.match(parts[at]):
-            parts[at] = f" {parts[at]}"
-        if at + 1 < len(parts) and _CHINESE.match(parts[at][-1:]):
-            parts[at] += " "
+    for index in range(0, len(parts), 2):
+        if index and _CHINESE.match(parts[index]):
+            parts[index] = f" {parts[index]}"
+        if index + 1 < len(parts) and _CHINESE.match(parts[index][-1:]):
+            parts[index] += " "
     return "`".join(parts)
 
 
@@ -113,11 +113,11 @@ class _Sentence(Formatter):
         self.language: Language = language
         self.comma, self.last = _JOINED[language]
 
-    def _both(self, left: str, right: str) -> str:
+    def _join_last_two(self, left: str, right: str) -> str:
         """Join the last two; between Latin letters a Chinese character has a space at either side."""
         if self.language == "en":
             return f"{left}{self.last}{right}"
-        before, after = (" " if each.isascii() and each != "`" else "" for each in (left[-1:], right[:1]))
+        before, after = (" " if letter.isascii() and letter != "`" else "" for letter in (left[-1:], right[:1]))
         return f"{left}{before}{self.last}{after}{right}"
 
     def format_field(self, value: Any, spec: str) -> str:
@@ -136,7 +136,7 @@ class _Sentence(Formatter):
             return format_time(value)
         if spec == "and":
             *first, last = value
-            return self._both(self.comma.join(first), last) if first else str(last)
+            return self._join_last_two(self.comma.join(first), last) if first else str(last)
         return f"{value:,}" if isinstance(value, int) and not spec else str(super().format_field(value, spec))
 
 

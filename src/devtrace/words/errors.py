@@ -30,14 +30,14 @@ class DevtraceError(Exception):
     def of(cls, name: str, /, **values: Any) -> Self:
         """Make the error of a slug, or of `slug.variant`, in the reader's language."""
         slug = name.partition(".")[0]
-        return cls(slug, *(_part(name, slug, part, values) for part in ("got", "expected", "do")))
+        return cls(slug, *(_text_of_part(name, slug, part, values) for part in ("got", "expected", "do")))
 
     def __str__(self) -> str:
         return sentence("error.whole", slug=self.slug, got=self.got, expected=self.expected, do=self.do)
 
 
-def _part(name: str, slug: str, part: str, values: dict[str, Any]) -> str:
-    """Return the text of a variant; what it lacks is the slug's."""
+def _text_of_part(name: str, slug: str, part: str, values: dict[str, Any]) -> str:
+    """Return the text of `unknown-flag.near.do`, or of `unknown-flag.do` where the variant has none."""
     key = f"{name}.{part}"
     return sentence(key if has_sentence(key) else f"{slug}.{part}", **values)
 

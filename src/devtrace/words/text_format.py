@@ -101,6 +101,6 @@ def in_short(ranks: Sequence[int]) -> str:
 
 
 def _runs(ranks: Sequence[int]) -> Iterator[str]:
-    for _, run in groupby(enumerate(sorted(ranks)), key=lambda at: at[1] - at[0]):
+    for _, run in groupby(enumerate(sorted(ranks)), key=lambda pair: pair[1] - pair[0]):
         numbers = [rank for _, rank in run]
         yield str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}–{numbers[-1]}"

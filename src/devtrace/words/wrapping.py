@@ -53,22 +53,22 @@ def wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
 
 def _pieces(text: str, width: int) -> Iterator[tuple[str, str]]:
     """Yield what is never broken, each with the space before it: a word, code, a remark, a character with its comma."""
-    space, whole = "", ""
+    space, unbroken = "", ""
     for match in _PIECE.finditer(text):
         piece = match[0]
-        if whole and (piece.isspace() or piece[0] not in _CLOSING):
-            yield from _fitting(space, whole, width)
-            space, whole = "", ""
+        if unbroken and (piece.isspace() or piece[0] not in _CLOSING):
+            yield from _cut_to_fit(space, unbroken, width)
+            space, unbroken = "", ""
         if piece.isspace():
             space = " "
         else:
-            whole += piece
-    if whole:
-        yield from _fitting(space, whole, width)
+            unbroken += piece
+    if unbroken:
+        yield from _cut_to_fit(space, unbroken, width)
 
 
-def _fitting(space: str, piece: str, width: int) -> Iterator[tuple[str, str]]:
+def _cut_to_fit(space: str, piece: str, width: int) -> Iterator[tuple[str, str]]:
     """Cut code that is longer than a whole line at its spaces; a word without any stays whole."""
     parts = [piece] if columns(piece) <= width else piece.split()
-    for number, part in enumerate(parts):
-        yield (" " if number else space), part
+    for index, part in enumerate(parts):
+        yield (" " if index else space), part

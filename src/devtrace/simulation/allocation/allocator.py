@@ -36,7 +36,7 @@ class Endless:
     """
 
     limit: int | None = None
-    retries = failures = made = given = 0
+    retries = failures = segments_made = segments_freed = 0
 
     def __init__(self) -> None:
         self.allocated = self.peak = self._highest = self._cached = self._reserved_before = 0
@@ -69,7 +69,7 @@ class Endless:
         return max(self._reserved_before, self.reserved)
 
     def release(self) -> None:
-        """`empty_cache`."""
+        """`empty_cache`: start the peaks anew, and keep those of before apart."""
         self._reserved_before, self._highest = self.highest_reserved, self.highest
         self._cached, self.peak = 0, self.allocated
 
@@ -102,9 +102,9 @@ class Pool:
 
     def remove(self, block: Block) -> None:
         key = block.size << _ADDRESS | block.address
-        at = bisect_left(self.keys, key)
-        if at < len(self.keys) and self.keys[at] == key:  # else an interrupt came between two lines of `give`
-            del self.keys[at]
+        place = bisect_left(self.keys, key)
+        if place < len(self.keys) and self.keys[place] == key:  # else an interrupt came between two lines of `give`
+            del self.keys[place]
         self.blocks.pop(key, None)
 
 
@@ -118,7 +118,7 @@ class CachingAllocator:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.allocated = self.reserved = self.retries = self.failures = 0
-        self.made = self.given = 0  # segments, ever
+        self.segments_made = self.segments_freed = 0  # ever
         self.highest = self.highest_reserved = 0
         self._small, self._large = Pool(ROUND), Pool(SMALL + 1)
         self._next = _FIRST
@@ -132,8 +132,8 @@ class CachingAllocator:
         size = (nbytes + 511) & -512
         pool = self._small if size <= SMALL else self._large
         if self._busy == get_ident():
-            return self._counted(self._made(size, pool))
-        return self._alone(self._found, size, pool)
+            return self._mark_used(self._new_segment(size, pool))  # in the midst of another call
+        return self._run_alone(self._block_for, size, pool)
 
     def give(self, block: Block | int) -> None:
         """Put a block back, joined with what is free beside it."""
@@ -141,11 +141,11 @@ class CachingAllocator:
             return
         self._late.append(block)
         if self._busy != get_ident():
-            self._alone(self._put_late_back)
+            self._run_alone(self._put_late_back)
 
     def release(self) -> int:
         """`empty_cache`: give back all segments in which nothing is. Return how many there were."""
-        return 0 if self._busy == get_ident() else self._alone(self._release)
+        return 0 if self._busy == get_ident() else self._run_alone(self._release)
 
     def reset(self) -> None:
         """Forget the peaks."""
@@ -162,26 +162,26 @@ class CachingAllocator:
                     block = block.after
                 yield pool is self._small, blocks
 
-    def _alone(self, do: Callable[..., DoneT], *given: Any) -> DoneT:
-        """Do what no other call comes between, and put back what is given back meanwhile."""
+    def _run_alone(self, function: Callable[..., DoneT], *args: Any) -> DoneT:
+        """Call a function that no other call may come between, then put back the blocks given back meanwhile."""
         with self._lock:
             try:
                 self._busy = get_ident()
-                done = do(*given)
+                result = function(*args)
                 self._put_late_back()
             finally:
                 self._busy = 0
-        return done
+        return result
 
     def _put_late_back(self) -> None:
         while self._late:
             self._put_back(self._late.pop())
 
-    def _found(self, size: int, pool: Pool) -> Block | None:
+    def _block_for(self, size: int, pool: Pool) -> Block | None:
         keys, blocks = pool.keys, pool.blocks
-        at = bisect_left(keys, size << _ADDRESS)
-        block = blocks.pop(keys.pop(at), None) if at < len(keys) else None
-        if block is None and (block := self._segment(size, pool)) is None:
+        place = bisect_left(keys, size << _ADDRESS)
+        block = blocks.pop(keys.pop(place), None) if place < len(keys) else None
+        if block is None and (block := self._segment_within_limit(size, pool)) is None:
             return None
         if block.size - size >= pool.least:
             after = block.after
@@ -192,9 +192,9 @@ class CachingAllocator:
             key = rest.size << _ADDRESS | rest.address
             blocks[key] = rest
             insort(keys, key)
-        return self._counted(block)
+        return self._mark_used(block)
 
-    def _counted(self, block: Block) -> Block:
+    def _mark_used(self, block: Block) -> Block:
         block.free = False
         self.allocated = allocated = self.allocated + block.size
         if allocated > self.highest:
@@ -224,41 +224,41 @@ class CachingAllocator:
         insort(pool.keys, key)
 
     def _release(self) -> int:
-        given = 0
+        count = 0
         for pool in (self._small, self._large):
-            for block in [each for each in pool.blocks.values() if each.before is None and each.after is None]:
+            for block in [block for block in pool.blocks.values() if block.before is None and block.after is None]:
                 pool.remove(block)
                 pool.segments.remove(block)
                 self.reserved -= block.size
-                given += 1
-        self.given += given
-        return given
+                count += 1
+        self.segments_freed += count
+        return count
 
-    def _segment(self, size: int, pool: Pool) -> Block | None:
-        """Return a new segment; where there is no room for it, after the cached ones were given back."""
-        asked = segment_for(size)
-        if self.reserved + asked > self.limit:
+    def _segment_within_limit(self, size: int, pool: Pool) -> Block | None:
+        """Return a new segment, if need be after giving free ones back; None where it does not fit the limit."""
+        segment_size = segment_for(size)
+        if self.reserved + segment_size > self.limit:
             self.retries += 1
             self._release()
-            if self.reserved + asked > self.limit:
+            if self.reserved + segment_size > self.limit:
                 self.failures += 1
                 return None
-        return self._made(asked, pool)
+        return self._new_segment(segment_size, pool)
 
-    def _made(self, size: int, pool: Pool) -> Block:
-        """Return a segment, whose addresses nobody else gets."""
+    def _new_segment(self, size: int, pool: Pool) -> Block:
+        """Return the one block of a new segment, at addresses that no other segment gets."""
         address, self._next = self._next, self._next + size
         self.reserved += size
         if self.reserved > self.highest_reserved:
             self.highest_reserved = self.reserved
         block = Block(address, size, pool, None, None)
         pool.segments.append(block)
-        self.made += 1
+        self.segments_made += 1
         return block
 
 
 def segment_for(size: int) -> int:
-    """Return what is asked of the driver for a rounded size."""
+    """Return the size of the segment to ask the driver for, where no free block has this rounded size."""
     if size <= SMALL:
         return SMALL_SEGMENT
     return LARGE_SEGMENT if size < LARGE else -(-size // SMALL_SEGMENT) * SMALL_SEGMENT

@@ -45,15 +45,16 @@ class SimulatedDevice:
         self._memory: Endless | CachingAllocator = Endless() if limit is None else CachingAllocator(limit)
         self.generator = None
 
-    def allow(self, limit: int) -> None:
-        """Let PyTorch have so many bytes from now on; what is alive stays, whether it fits or not."""
-        before, kept = self.memory, [share for share in list(alive.values()) if share.memory is self._memory]
-        self._memory = new = CachingAllocator(sys.maxsize)
-        new.highest, new.highest_reserved = before.highest, before.highest_reserved
-        for share in kept:
-            share.memory, share.block = new, new.take(share.nbytes)
-        new.release()
-        new.limit = limit
+    def set_limit(self, limit: int) -> None:
+        """Limit PyTorch to so many bytes. Live storages move to a new allocator, which takes all of them first."""
+        before = self.memory
+        live = [share for share in list(alive.values()) if share.memory is self._memory]
+        self._memory = allocator = CachingAllocator(sys.maxsize)
+        allocator.highest, allocator.highest_reserved = before.highest, before.highest_reserved
+        for share in live:
+            share.memory, share.block = allocator, allocator.take(share.nbytes)
+        allocator.release()
+        allocator.limit = limit
 
     def __repr__(self) -> str:
         return f"SimulatedDevice({self.device})"
@@ -80,14 +81,14 @@ class Share(weakref.ref[Any]):
         return size
 
     def take(self, owner: SimulatedDevice, nbytes: int) -> None:
-        """Take other memory, and only then give back what it has: until the data is there, both are."""
-        before, memory, block = self.owner, self.memory, self.block
-        self._fit(owner, nbytes)
+        """Allocate anew, and only then give the old block back: until the data is copied, both exist."""
+        former_owner, memory, block = self.owner, self.memory, self.block
+        self._allocate(owner, nbytes)
         memory.give(block)
         if owner.device is None:
-            _log_end(self, before)
+            _log_end(self, former_owner)
 
-    def _fit(self, owner: SimulatedDevice, nbytes: int) -> None:
+    def _allocate(self, owner: SimulatedDevice, nbytes: int) -> None:
         """Take memory; raise CUDA's error, before anything is counted, where the device has no more."""
         memory = owner._memory
         block = memory.take(nbytes)
@@ -109,12 +110,12 @@ alive: dict[int, Share] = {}
 _freed: deque[Any] = deque()  # in their order: the caching allocator joins free blocks
 
 
-def begin(tag: object, owner: SimulatedDevice, nbytes: int, storage: torch.UntypedStorage | None) -> Share:
+def count_in(tag: object, owner: SimulatedDevice, nbytes: int, storage: torch.UntypedStorage | None) -> Share:
     """Count a new storage among those of a device; where that has a limit, or may get one, remember which it is."""
     if _freed:
         count_out_the_freed()
     share = Share(tag, _freed.append)
-    share._fit(owner, nbytes)
+    share._allocate(owner, nbytes)
     may_fill = owner._memory.limit is not None or owner.device is None
     share.storage = weakref.ref(storage) if may_fill and storage is not None else None
     alive[id(share)] = share
@@ -138,7 +139,7 @@ def _log_end(share: Share, owner: SimulatedDevice) -> None:
 
 
 def alive_on(owner: SimulatedDevice) -> Iterator[tuple[torch.UntypedStorage, int]]:
-    """Yield the storages on a device that has a limit, each with the bytes that its block takes; else none."""
+    """Yield the storages on a device, each with the bytes of its block; none where the device has no limit."""
     count_out_the_freed()
     if owner._memory.limit is not None:
         for share in list(alive.values()):
@@ -148,7 +149,7 @@ def alive_on(owner: SimulatedDevice) -> Iterator[tuple[torch.UntypedStorage, int
 
 
 def blocks() -> Iterator[tuple[int, int, int]]:
-    """Yield what has memory of a simulated device: its number, the bytes, the device's index."""
+    """Yield the id of each live share of a simulated device, its bytes, and the device's index."""
     count_out_the_freed()
     for share in list(alive.values()):
         if share.owner.device is not None and share.memory is share.owner._memory:

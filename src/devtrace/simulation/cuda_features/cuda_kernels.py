@@ -14,16 +14,16 @@ IN_A_DTYPE: Final = ("dtype", "dtype_out")  # overloads of products, `torch.mm(a
 
 
 def product_in_a_dtype(func: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """Return what multiplies in the dtype of the result: that of the matrices or, of halves, float32."""
+    """Return what multiplies two matrices cast to `out_dtype`; None for dtypes that CUDA refuses."""
     names = [argument.name for argument in func._schema.arguments]
-    at = names.index("out_dtype") if "out_dtype" in names else 0
-    if not at or {each.dtype for each in args[at - 2 : at]} - {torch.float16, torch.bfloat16, args[at]}:
+    place = names.index("out_dtype") if "out_dtype" in names else 0
+    if not place or {tensor.dtype for tensor in args[place - 2 : place]} - {torch.float16, torch.bfloat16, args[place]}:
         return None
-    if args[at] not in (torch.float32, args[at - 1].dtype):
+    if args[place] not in (torch.float32, args[place - 1].dtype):
         return None
 
     def multiply(*args: Any, **kwargs: Any) -> Any:
-        return getattr(aten, func._opname)(*(each.to(args[at]) for each in args[:at]), **kwargs)
+        return getattr(aten, func._opname)(*(tensor.to(args[place]) for tensor in args[:place]), **kwargs)
 
     return multiply
 
@@ -31,7 +31,7 @@ def product_in_a_dtype(func: Any, args: tuple[Any, ...]) -> Callable[..., Any] |
 def stats(data: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """Return mean and 1 / deviation of each channel."""
     data = _wide(data)
-    return data.mean(_others(data)), (data.var(_others(data), unbiased=False) + eps).rsqrt()
+    return data.mean(_dims_but_channels(data)), (data.var(_dims_but_channels(data), unbiased=False) + eps).rsqrt()
 
 
 def gather_stats(
@@ -51,10 +51,10 @@ def gather_stats(
 
 
 def elemt(data: Tensor, weight: Any, bias: Any, mean: Tensor, invstd: Tensor, eps: float) -> Tensor:
-    """Normalize."""
-    out = (_wide(data) - _spread(mean, data)) * _spread(invstd, data)
-    out = out if weight is None else out * _spread(weight, data)
-    return (out if bias is None else out + _spread(bias, data)).to(data.dtype)
+    """Normalize each channel, then scale and shift it."""
+    out = (_wide(data) - _per_channel(mean, data)) * _per_channel(invstd, data)
+    out = out if weight is None else out * _per_channel(weight, data)
+    return (out if bias is None else out + _per_channel(bias, data)).to(data.dtype)
 
 
 def backward_reduce(
@@ -62,12 +62,12 @@ def backward_reduce(
 ) -> tuple[Any, ...]:
     """Sum the gradient, and the gradient times the distance from the mean."""
     wide = _wide(grad)
-    sum_dy = wide.sum(_others(grad))
-    sum_dy_xmu = (wide * (_wide(data) - _spread(mean, data))).sum(_others(grad))
+    sum_dy = wide.sum(_dims_but_channels(grad))
+    sum_dy_xmu = (wide * (_wide(data) - _per_channel(mean, data))).sum(_dims_but_channels(grad))
     like = sum_dy if weight is None else weight
-    found = sum_dy, sum_dy_xmu, (sum_dy_xmu * invstd).to(like.dtype), sum_dy.to(like.dtype)
-    asked = input_g, input_g, weight_g, bias_g
-    return tuple(each if is_asked else None for each, is_asked in zip(found, asked, strict=True))
+    results = sum_dy, sum_dy_xmu, (sum_dy_xmu * invstd).to(like.dtype), sum_dy.to(like.dtype)
+    requested = input_g, input_g, weight_g, bias_g
+    return tuple(result if is_requested else None for result, is_requested in zip(results, requested, strict=True))
 
 
 def backward_elemt(
@@ -77,26 +77,26 @@ def backward_elemt(
     """Return the gradient of the input."""
     total = count.sum()
     scale = invstd if weight is None else invstd * weight
-    distance = _wide(data) - _spread(mean, data)
-    of_variance = distance * _spread(invstd.square() * sum_dy_xmu / total, data)
-    return ((_wide(grad) - _spread(sum_dy / total, data) - of_variance) * _spread(scale, data)).to(data.dtype)
+    distance = _wide(data) - _per_channel(mean, data)
+    of_variance = distance * _per_channel(invstd.square() * sum_dy_xmu / total, data)
+    return ((_wide(grad) - _per_channel(sum_dy / total, data) - of_variance) * _per_channel(scale, data)).to(data.dtype)
 
 
 def _wide(data: Tensor) -> Tensor:
     return data.float() if data.dtype in (torch.float16, torch.bfloat16) else data
 
 
-def _others(data: Tensor) -> list[int]:
+def _dims_but_channels(data: Tensor) -> list[int]:
     return [dim for dim in range(data.dim()) if dim != 1]
 
 
-def _spread(values: Tensor, data: Tensor) -> Tensor:
+def _per_channel(values: Tensor, data: Tensor) -> Tensor:
     """Give values of channels the shape of what they are applied to."""
     return values.view(1, -1, *[1] * (data.dim() - 2))
 
 
-_OF_BATCHES: Final = (stats, gather_stats, elemt, backward_reduce, backward_elemt)
+_OF_BATCH_NORM: Final = (stats, gather_stats, elemt, backward_reduce, backward_elemt)
 BY_OPERATOR: Final[dict[str, Callable[..., Any]]] = {
-    **{f"batch_norm_{each.__name__}": each for each in _OF_BATCHES},
+    **{f"batch_norm_{kernel.__name__}": kernel for kernel in _OF_BATCH_NORM},
     "batch_norm_gather_stats_with_counts": gather_stats,
 }

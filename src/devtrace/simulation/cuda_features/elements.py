@@ -26,15 +26,15 @@ def install(patches: Patches) -> None:
     """Replace what reads one element, and what writes a number to one."""
     WAITS.are_open = True
     for name in ("item", "__float__", "__int__", "__bool__", "__index__"):
-        patches.set(torch.Tensor, name, _reading(getattr(torch._C.TensorBase, name)))
-    patches.set(torch.Tensor, "__setitem__", _writing(torch._C.TensorBase.__setitem__))
+        patches.set(torch.Tensor, name, _reads_past_the_mode(getattr(torch._C.TensorBase, name)))
+    patches.set(torch.Tensor, "__setitem__", _writes_past_the_mode(torch._C.TensorBase.__setitem__))
 
 
 # What a forked process reads is left to its mode, which refuses it.
 os.register_at_fork(after_in_child=partial(setattr, WAITS, "are_open", False))
 
 
-def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
+def _reads_past_the_mode(read: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: torch.Tensor) -> Any:
         try:
             is_open = _height() == 1 and WAITS.are_open and not READS.are_watched
@@ -50,7 +50,7 @@ def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _writing(write: Callable[..., Any]) -> Callable[..., Any]:
+def _writes_past_the_mode(write: Callable[..., Any]) -> Callable[..., Any]:
     def set_item(self: torch.Tensor, key: Any, value: Any) -> Any:
         is_element = type(key) is int and type(value) in _NUMBERS
         if is_element and _height() == 1 and WAITS.are_open and type(self) in PLAIN and _traced_by_jit() is None:

@@ -25,10 +25,10 @@ def pack_padded_sequence(mode: Any, func: Any, args: Args, kwargs: dict[str, Any
     """`_pack_padded_sequence`: batch sizes stay on the host, and the lengths must be there."""
     lengths = args[1]
     if tag_of(lengths).owner is not HOST and not DEVICES.are_one:
-        kind = type_name(lengths).rpartition(".")[2].removesuffix("Tensor")
+        type_of_lengths = type_name(lengths).rpartition(".")[2].removesuffix("Tensor")
         raise RuntimeError(
             "'lengths' argument should be a 1D CPU int64 tensor, "
-            f"but got {lengths.dim()}D {tag_of(lengths).owner.device} {kind} tensor"
+            f"but got {lengths.dim()}D {tag_of(lengths).owner.device} {type_of_lengths} tensor"
         )
     data, sizes = func(*args, **kwargs)
     claim_all(data, tag_of(args[0]).owner)
@@ -36,7 +36,7 @@ def pack_padded_sequence(mode: Any, func: Any, args: Args, kwargs: dict[str, Any
 
 
 def keeps_owner(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """A change in place for which C++ may give a tensor new storages: those of a sparse one, or `set_`."""
+    """Run a change in place that may give the tensor new storages (sparse, or `set_`), and tag those as its own."""
     owner = tag_of(args[0]).owner
     out = func(*args, **kwargs)
     claim_all(out, owner)
@@ -44,14 +44,14 @@ def keeps_owner(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any
 
 
 def set_(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """Another storage, of the tensor's own device. A host tensor shows what is in a device's memory (DCP does so)."""
-    here = tag_of(args[0]).owner
+    """Refuse another device's storage. Only a host tensor may show what is in a device's memory, as DCP's do."""
+    owner = tag_of(args[0]).owner
     source = args[1] if len(args) > 1 else args[0]
-    there = (tag_of(source) if isinstance(source, torch.Tensor) else getattr(source, TAG)).owner
-    if there is not here and here not in (HOST, FLOATING) and there is not FLOATING and not DEVICES.are_one:
+    other = (tag_of(source) if isinstance(source, torch.Tensor) else getattr(source, TAG)).owner
+    if other is not owner and owner not in (HOST, FLOATING) and other is not FLOATING and not DEVICES.are_one:
         raise RuntimeError(
-            f'Attempted to set the storage of a tensor on device "{here.device or CPU}" to a storage on different '
-            f'device "{there.device or CPU}".  This is no longer allowed; the devices must match.'
+            f'Attempted to set the storage of a tensor on device "{owner.device or CPU}" to a storage on different '
+            f'device "{other.device or CPU}".  This is no longer allowed; the devices must match.'
         )
     return keeps_owner(mode, func, args, kwargs)
 
@@ -62,7 +62,7 @@ def pinned(out: torch.Tensor) -> torch.Tensor:
 
 
 def to_copy(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """`_to_copy`: every copy between devices, and every change of dtype."""
+    """`_to_copy`, which is below `.to(...)`: every copy between devices, and every change of dtype."""
     device = kwargs.get("device")
     owner = source = tag_of(args[0]).owner
     if device is not None:
@@ -84,7 +84,7 @@ def to_copy(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
 
 
 def copy_(mode: Any, func: Any, args: Args, kwargs: dict[str, Any]) -> Any:
-    """Between any two devices; a floating target joins its source."""
+    """Answer `x.copy_(y)`, legal between any two devices; a floating target joins its source."""
     target, source = args[:2]
     if isinstance(source, torch.Tensor):  # C++ may hand on a number
         owner = tag_of(source).owner
