@@ -378,6 +378,7 @@ WORDS: Final = {
     "copy.draw.help": "what the device draws are other numbers than what the CPU draws",
     "copy.move-its-module": "as copy.move-module, of a module that has no name to advise with",
     "copy.too-soon.help": "values that may be old are mended by one wait more, not by less",
+    "copy.left-to-ddp.help": "of several processes: tests/jobs/test_rank_rules.py has the program",
     "cpu-compute.move": "of a model on two devices, whose copies do not fall: it ends the work on the CPU",
     "cpu-compute.register": "as cpu-compute.move",
 }

@@ -41,12 +41,6 @@ def test_a_finding_that_came_is_worse_and_one_that_went_is_not() -> None:
     assert not went.worse
 
 
-def test_a_notebook_shows_what_came_as_a_table() -> None:
-    shown = diff(training(failing=False), training())._repr_html_()
-    assert shown.startswith('<div data-devtrace="diff">')
-    assert "<td>device-mismatch: model.out_head.weight on cpu</td>" in shown
-
-
 def test_lines_are_the_same_whatever_their_number_and_cell() -> None:
     def at(line: int, cell: int) -> TraceData:
         sample = Sample(f"In[{cell}]")
@@ -108,12 +102,7 @@ def test_files_are_compared_as_well(tmp_path: Path) -> None:
 
 def test_names_in_a_comparison_are_text() -> None:
     hostile = Change("copies", "<script>\u202e" + "x" * 10**6, "1", "2")
-    html = Comparison(
-        diff(odd_trace(), odd_trace()).before, diff(odd_trace(), odd_trace()).after, (hostile,)
-    )._repr_html_()
-    assert "<script>" not in html
-    assert "\u202e" not in html
-    assert len(html) < 5000
+    assert "\u202e" not in str(hostile)
     assert max(map(len, str(hostile).splitlines())) <= 100
 
 
@@ -121,7 +110,6 @@ def test_of_many_changes_the_first_are_shown_and_the_rest_counted() -> None:
     report = diff(empty_trace(), empty_trace()).before
     compared = Comparison(report, report, tuple(Change("syncs", f"line {n}", "1", "2") for n in range(100)))
     assert compared.text.endswith("and 60 more changes")
-    assert "and 60 more changes" in compared._repr_html_()
 
 
 def test_what_a_failed_run_did_less_is_the_failures_doing() -> None:

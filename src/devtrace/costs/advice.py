@@ -88,6 +88,7 @@ TO_DEVICE: Final = (
         Way("copy.constant.help", "new", {"value": "{new}"}),
         Way("copy.constant.help"),
     )),
+    Row("copy.left-to-ddp", copies.is_left_to_ddp, (Way("copy.left-to-ddp.help"),)),
     Row("copy.unchanged", same_tensor.is_unchanged, (Way("copy.unchanged.help"),)),
     _FEW_BYTES,
 )  # fmt: skip

@@ -126,6 +126,17 @@ def _only_item(code: ast.expr) -> ast.expr | None:
     return value if value is not code and not isinstance(value, ast.List | ast.Tuple | ast.Starred) else None
 
 
+def is_left_to_ddp(cost: Cost) -> Names | None:
+    """Find inputs that only DistributedDataParallel moves, while the same function moves others of the step by hand."""
+    queries, site = cost.queries, cost.queries.site(cost.site)
+    if cost.count < AGAIN or not cost.ops or not all(is_of_ddp(queries, op) for op in cost.ops[:SAMPLE]):
+        return None
+    others = [other for other in cost.tally.sites("h2d") if other != cost.site]
+    stepwise = [queries.site(other) for other in others if cost.count % int(cost.tally["h2d"][other]) == 0]
+    line = next((other for other in reversed(stepwise) if other and site and other.function == site.function), None)
+    return {"site": line} if line is not None else None
+
+
 # To the host.
 
 

@@ -1,12 +1,11 @@
-"""The result of `devtrace.diff`: the changes, as text and as a table."""
+"""The result of `devtrace.diff`: the changes, as text."""
 
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final, Literal
 
 from devtrace.diagnosis.findings import ReportData
 from devtrace.words.catalogue import family, sentence
-from devtrace.words.text_format import escape_markup, safe_line
+from devtrace.words.text_format import safe_line
 from devtrace.words.wrapping import columns, cut, pad
 
 WIDTH: Final = 100
@@ -32,11 +31,6 @@ class Change:
     @property
     def sign(self) -> str:
         return "~" if self.before and self.after else "+" if self.after else "-"
-
-    @property
-    def cells(self) -> list[str]:
-        """Return what a table shows of it, fit to be read."""
-        return [*map(safe_line, (self.sign, sentence(_WHATS[self.what]), self.where, self.before, self.after))]
 
     def __str__(self) -> str:
         values = " → ".join(filter(None, (self.before, self.after)))
@@ -82,17 +76,5 @@ class Comparison:
         key = "diff.changes" if self.changes else "diff.same"
         return sentence(key, first=names[0], second=names[1], count=len(self.changes))
 
-    def __str__(self) -> str:
-        return self.text
-
     def __repr__(self) -> str:
-        return f"<Comparison: {self.headline}>"
-
-    def _repr_html_(self) -> str:
-        cells = ([f"<td>{escape_markup(text)}</td>" for text in change.cells] for change in self.changes)
-        rows = "".join(f"<tr>{''.join(row)}</tr>" for row in islice(cells, MOST_LINES))
-        rest = "".join(f"<p>{more}</p>" for more in self._more)
-        heads = "".join(f"<th>{sentence(key)}</th>" for key in ("diff.what", "diff.where", "diff.before", "diff.after"))
-        table = f"<table><tr><th></th>{heads}</tr>{rows}</table>"
-        top = "<br>".join(map(escape_markup, [self.headline, *self.totals]))
-        return f'<div data-devtrace="diff"><p>{top}</p>{table if self.changes else ""}{rest}</div>'
+        return self.text

@@ -8,7 +8,8 @@ from devtrace.diagnosis.evidence.source_text import only_assignment
 from devtrace.diagnosis.evidence.trace_queries import META, NOWHERE
 from devtrace.diagnosis.slugs import Certainty
 from devtrace.source import kinds
-from devtrace.source.matching import match_code
+from devtrace.source.element_types import is_cast
+from devtrace.source.matching import called_name, match_code
 from devtrace.source.parsing import own_name
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.words.catalogue import one_after_another, sentence
@@ -34,8 +35,9 @@ def it_has_no_data(case: MismatchCase) -> Verdict | None:
 def it_was_put_on_this_device(case: MismatchCase) -> Verdict | None:
     if case.origin.arrival not in ("copied", "made-there"):
         return None
-    is_by_autograd = case.queries.trace.ops.number("forward", case.origin.op) >= 0  # a line of a hook has none
-    if is_by_autograd and case.mismatch.of != "gradient":
+    in_backward = case.queries.trace.ops.raw("phase", case.origin.op) == "backward"
+    is_by_a_hook = is_cast(called_name(case.queries.op_node(case.origin.op).node)) and case.mismatch.of == "inputs"
+    if in_backward and not is_by_a_hook and case.mismatch.of != "gradient":
         return None  # a gradient goes back where its tensor came from, at the line that moved that
     arrived = case.queries.op_site(case.origin.op)
     born = arrived if case.mismatch.is_meant else case.born

@@ -51,17 +51,15 @@ def beginning(tracing: Tracing, asked: Job) -> Beginning:
 
 
 def _position(tracing: Tracing, cells: Sequence[PageCell], *, one: bool) -> int:
-    """Return how many of the cells have run in this kernel as they are; 0 where it cannot be forked now.
-
-    One fix is for the last of them: an error above is left as its reader left it.
-    """
+    """Return how many of the cells have run in this kernel as they are; 0 where it cannot be forked now."""
     is_idle = threading.current_thread() is threading.main_thread() and tracing.run is None
     have_ids = all(tracing.ran.get(each["cell"], ("",))[0] != each["cell"] for each in cells)  # else it is a label
     if not (forks.CAN_FORK and tracing.simulated and is_idle and have_ids):
         return 0
     ran = texts_of(tracing.namespace)
     failed = {cell for cell, raised in tracing.raised.items() if is_known(raised)}
-    left = (failed - {each["cell"] for each in cells[:-1] if one}) | tracing.running
+    passed = {each["cell"] for each in cells[:-1] if one}  # their reader went on to the last of them
+    left = (failed - passed) | tracing.running
     done = [each["source"].strip() in ran and each["cell"] not in left for each in cells]
     return done.index(False) if False in done else 0
 
