@@ -80,7 +80,7 @@ def _refuse_event(shadow: _ShadowFolder, file_events: tuple[str, ...], event: st
         return  # to a process of its own: a DataLoader's worker
     is_read = event == "open" and not (arguments[2] or 0) & _TO_WRITE
     if event in _REFUSED or (event in file_events and not is_read and not shadow.is_allowed(arguments[0])):
-        target = arguments[event == "socket.connect"] if arguments else event
+        target = arguments[event == "socket.connect"] if arguments else event  # first comes the socket
         raise PermissionError(EACCES, os.strerror(EACCES), str(target))
 
 

@@ -47,7 +47,7 @@ def tried(item: pytest.Item, report: Report, seconds: float) -> Report:
         return replace(report, notes=(*report.notes, sentence(why)))
     error = report.findings[index]
     choices = [Choice(error.help, error.edits), *error.others][:MOST]
-    results = ((each, _failure_with(item, each, max(LEAST, 3 * seconds))) for each in choices)
+    results = ((candidate, _failure_with(item, candidate, max(LEAST, 3 * seconds))) for candidate in choices)
     first = next(results)
     choice, raised = next((result for result in chain([first], results) if not result[1]), first)  # one that passes
     proof = sentence("pytest.try-fails", raised=raised) if raised else sentence("pytest.try-passes")

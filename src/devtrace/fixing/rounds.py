@@ -282,6 +282,7 @@ def _is_born_in(change: Change, born: Site | None) -> bool:
 
 
 def _is_same(change: Change, before: Site | None, after: Site | None) -> bool:
+    """Return whether a site is the same as one before a change, whose line may have moved with it."""
     if before is None or after is None:
         return before is after
     is_there = after.line in lines_after(change, before.file, before.line, before.cell)

@@ -84,14 +84,14 @@ def with_edits(text: str, edits: Iterable[Edit], name: str) -> str:
 
 def _apply_edit(edit: Edit, lines: list[str], name: str) -> None:
     before = edit.before.split("\n") if edit.before else []
-    start = edit.line - 1 if before else edit.line
+    start = edit.line - 1 if before else edit.line  # an edit with no text before inserts below its line
     present = [line.rstrip("\r\n").removeprefix(_MARK) for line in lines[start : start + len(before)]]
     if present != [line.rstrip("\r") for line in before] or start > len(lines):
         raise UsageError.of("fix-unfit", name=name, line=edit.line)
     end = _line_end(lines, start)
-    if not before and start and not lines[start - 1].endswith(_LINE_ENDS):
+    if not before and start and not lines[start - 1].endswith(_LINE_ENDS):  # below a last line without an end
         lines[start - 1] += end
-    has_end = not before or lines[start + len(before) - 1].endswith(_LINE_ENDS)
+    has_end = not before or lines[start + len(before) - 1].endswith(_LINE_ENDS)  # else the last line gets none
     new = [line + end for line in edit.after.split("\n")] if edit.after else []
     if before and lines[start].startswith(_MARK):
         new[:1] = [_MARK + line for line in new[:1]]

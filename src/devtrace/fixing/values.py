@@ -143,7 +143,7 @@ def is_same_output(before: str, after: str) -> bool:
 
 
 def _is_close_number(one: str, other: str) -> bool:
-    if "." not in one + other:
+    if "." not in one + other:  # whole numbers must be equal
         return False
     digits = len(one.partition(".")[2].lower().partition("e")[0])
     return _is_close(float(one), float(other), CLOSE, 1.001 * 10.0**-digits if "e" not in one.lower() else 0.0)

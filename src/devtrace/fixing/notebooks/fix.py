@@ -39,7 +39,7 @@ class NotebookFix:
         namespace: Mapping[str, Any],
         raised: Mapping[str, str],
         took: Mapping[str, float] = MappingProxyType({}),
-        beginning: Callable[[Job], Beginning] = lambda asked: Beginning(),
+        beginning: Callable[[Job], Beginning] = lambda request: Beginning(),
     ) -> None:
         self.state: State | None = None
         self._changed = changed

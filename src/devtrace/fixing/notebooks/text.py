@@ -70,14 +70,13 @@ class NotebookText(SourceText):
     def cells(self) -> Iterator[Cell]:
         """Yield the cells that run. A cell that raised when its author ran it may raise again.
 
-        But a device error may not: that is what the rounds fix.
+        After a device error (`is_known`) it may not: the rounds are there to fix that.
         """
         self.check()
         for cell in json.loads(self.data)["cells"]:
             if runs(cell):
                 errors = [output["evalue"] for output in cell.get("outputs", ()) if output["output_type"] == "error"]
-                may_fail = bool(errors) and not is_known(errors[-1])
-                may_fail = may_fail or _MAY_FAIL in _tags(cell)
+                may_fail = (bool(errors) and not is_known(errors[-1])) or _MAY_FAIL in _tags(cell)
                 yield {"id": cell.get("id", ""), "source": "".join(cell["source"]), "may_fail": may_fail}
 
     @property

@@ -98,7 +98,7 @@ def _trace_of_failure(tracing: Tracing, cell: PageCell, numbers_before: Mapping[
     """Return the kernel's trace of a failed cell, with the job's numbers of cells in place of `numbers_before`."""
     traces = [traced for traced in tracing.history if traced.cell.id == cell["cell"]]
     is_same_text = tracing.ran.get(cell["cell"], ("", ""))[1] == cell["source"]
-    if not traces or not is_same_text or not any(traced.edits for traced in traces[-1].report.findings[:1]):
+    if not traces or not is_same_text or not any(finding.edits for finding in traces[-1].report.findings[:1]):
         return None  # a run of the cell may know more
     numbers = numbers_of_cells()
     new_numbers = {number: numbers[file] for file, number in numbers_before.items() if numbers[file] > 0}
