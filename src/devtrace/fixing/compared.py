@@ -38,7 +38,7 @@ class Unsteady:
 
 @dataclass
 class ReferenceRun:
-    """The unpatched program on one memory: run when a patched run ends well, and once more if a value differs."""
+    """Run of the unpatched program on one memory: made when a patched run ends well, again if a value differs."""
 
     run: Callable[[], ProgramRun]
     unsteady: Unsteady = field(default_factory=Unsteady)

@@ -74,7 +74,7 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
         self._lock = threading.RLock()
         self._reader: _RecordingReader | None = None
         self._ended_messages: list[Message] = []
-        self._feed = Feed(self._send_unsent, lambda: PERIOD if self._reader is not None else None)
+        self._feed = Feed(self._look, lambda: PERIOD if self._reader is not None else None)
         self._unwatch = watch(self._on_recording)
         self.on_msg(self._receive)
 
@@ -96,7 +96,7 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
                 self._reader, self._ended_messages = _RecordingReader(recording), []
                 self.send(self._reader.begin)
             elif self._reader is not None and self._reader.recording is recording:
-                self._send_unsent()
+                self._look()
                 end = {"kind": "end"} | self._reader.progress()
                 self.send(end)
                 if not self._is_seen:
@@ -105,7 +105,7 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
                 self._reader = None
         self._feed.wake()
 
-    def _send_unsent(self) -> int:
+    def _look(self) -> int:
         """Send what is new; return the number of messages sent."""
         with self._lock:
             if self._reader is None:

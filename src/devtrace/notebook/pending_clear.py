@@ -17,7 +17,7 @@ _SILENT: Final = ("status", "update_display_data", "comm_open", "comm_msg", "com
 
 
 class PendingClear:
-    """The `clear_output` message of the traced cell, held back in its kernel's session; a terminal has none."""
+    """Message `clear_output` of the traced cell, held back in its kernel's session; a terminal has none."""
 
     def __init__(self) -> None:
         self._patches, self._lock = Patches(), Lock()
