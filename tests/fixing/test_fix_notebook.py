@@ -48,7 +48,7 @@ def changed(before: NotebookText, after: NotebookText) -> list[str]:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_line_put_into_each_cell_of_a_notebook_adds_one_line_of_the_file_each(path: Path) -> None:
     text = NotebookText(str(path), path.read_bytes())
-    count = sum(1 for _ in text._sources())
+    count = sum(1 for _ in text._source_spans())
     after = text.edited(Edit(str(path), cell, 0, "", "pass  # 'é'") for cell in range(1, count + 1))
     lines = changed(text, after)
     assert (len(lines), {line[0] for line in lines}) == (count, {"+"})

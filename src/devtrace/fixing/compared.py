@@ -1,7 +1,7 @@
 """A patched program held against another run: the same values and printed text, for no more copies and waits.
 
 A proof's other run is the reference: the program as it was, with one memory for all devices, so that it ends although
-the bug is there. A cost's other run is the program without the fix. What two runs of one text do not share counts not.
+the bug is there. A cost's other run is the program without the fix. What runs of one text do not share does not count.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ MOST_NAMES = 3
 
 @dataclass
 class Unsteady:
-    """Values by name that two runs of the same text do not share; `output`: nor what they print."""
+    """Names of values that differ between two runs of the same text; `output`: what they print differs, too."""
 
     names: set[str] = field(default_factory=set)
     output: bool = False
 
-    def learn(self, one: ProgramRun, again: ProgramRun) -> None:
-        self.names.update(values.differing(one.values, again.values))
-        self.output |= not values.is_same_output(one.output, again.output)
+    def learn(self, run: ProgramRun, second_run: ProgramRun) -> None:
+        self.names.update(values.differing(run.values, second_run.values))
+        self.output |= not values.is_same_output(run.output, second_run.output)
 
     def differing(self, before: ProgramRun, after: ProgramRun) -> list[str]:
-        """Return what is another in the second run, in the reader's words; values by their names."""
+        """Return the names of values that differ, and words for the output if that does; unsteady ones do not count."""
         names = [name for name in values.differing(before.values, after.values) if name not in self.names]
-        is_printed = self.output or values.is_same_output(before.output, after.output)
-        return names if is_printed else [*names, sentence("fix.cost-output")]
+        is_same_output = self.output or values.is_same_output(before.output, after.output)
+        return names if is_same_output else [*names, sentence("fix.cost-output")]
 
 
 @dataclass
 class ReferenceRun:
-    """Run of the program as it was, on one memory: made when a patch ends well, once more if a value differs."""
+    """Run of the unpatched program on one memory: made when a patched run ends well, again if a value differs."""
 
     run: Callable[[], ProgramRun]
     unsteady: Unsteady = field(default_factory=Unsteady)
@@ -49,21 +49,21 @@ class ReferenceRun:
         if self.first is None:
             self.first = self.run()
         differing = self.unsteady.differing(self.first, patched)
-        ended = (self.first.ending, self.first.raised.partition(":")[0])
-        is_alike = ended == (patched.ending, patched.raised.partition(":")[0])
-        if differing and is_alike and not (self._is_run_again or may_differ):
+        exception_type = self.first.raised.partition(":")[0]
+        ends_alike = (self.first.ending, exception_type) == (patched.ending, patched.raised.partition(":")[0])
+        if differing and ends_alike and not (self._is_run_again or may_differ):
             self._is_run_again = True
             self.unsteady.learn(self.first, self.run())
             differing = self.unsteady.differing(self.first, patched)
-        more = patched.crossings - self.first.crossings
+        more_crossings = patched.crossings - self.first.crossings
         peak = ComparedPeak.of(self.first, patched) if of_memory else None
-        raised = "" if is_alike else ended[1] or self.first.ending
-        return Compared(raised, tuple(differing), self.first.comparable, more, peak)
+        raised = "" if ends_alike else exception_type or self.first.ending
+        return Compared(raised, tuple(differing), self.first.comparable, more_crossings, peak)
 
 
 @dataclass(frozen=True)
 class ComparedPeak:
-    """Most that a device had in a run, and in one with a fix of its memory; 0: less than a curve is made for."""
+    """Peak bytes of a device without and with a fix of its memory; 0: too little for a curve of its memory."""
 
     device: str
     before: int
@@ -72,7 +72,7 @@ class ComparedPeak:
     @classmethod
     def of(cls, before: ProgramRun, after: ProgramRun) -> ComparedPeak:
         """Compare the runs on the device whose peak falls most."""
-        device = max(before.peaks, key=lambda each: before.peaks[each] - after.peaks.get(each, 0), default="")
+        device = max(before.peaks, key=lambda name: before.peaks[name] - after.peaks.get(name, 0), default="")
         return cls(device, before.peaks.get(device, 0), after.peaks.get(device, 0))
 
     @property
@@ -87,9 +87,9 @@ class ComparedPeak:
 
 @dataclass(frozen=True)
 class Compared:
-    """Comparison of a patched run with the reference; `more` is how many copies and waits it has beyond that.
+    """Comparison of a patched run with the reference: it has `more` copies and waits, and `count` values were compared.
 
-    `peak` is of a fix of memory: its proof is that this falls, too.
+    A fix of memory has a `peak`, too; it is proven only if that falls.
     """
 
     raised: str  # by the reference alone, if it ends otherwise
@@ -104,8 +104,8 @@ class Compared:
 
     @property
     def is_proof(self) -> bool:
-        is_same = self.is_alike and not self.differing and self.count > 0
-        return is_same and (self.peak is None or self.peak.falls)
+        has_same_values = self.is_alike and not self.differing and self.count > 0
+        return has_same_values and (self.peak is None or self.peak.falls)
 
     @property
     def rank(self) -> tuple[bool, bool, int]:

@@ -35,26 +35,26 @@ _CHANGES: Final = ("open", "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os
 _TO_WRITE: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-_laid: Final[list[_Laid]] = []
+_shadows: Final[list[_ShadowFolder]] = []
 
 
 def confine(folder: str) -> None:
-    """Let this process write below a folder alone."""
-    laid = _Laid(folder)
-    laid.install()
-    _laid.append(laid)
-    is_held = _hold(folder)
-    sys.addaudithook(partial(_refuse, laid, () if is_held else _CHANGES))
+    """Let this process write nowhere but below a folder."""
+    shadow = _ShadowFolder(folder)
+    shadow.install()
+    _shadows.append(shadow)
+    has_landlock = _hold(folder)
+    sys.addaudithook(partial(_refuse_event, shadow, () if has_landlock else _CHANGES))
 
 
 def branch() -> None:
-    """Let what this fork of a confined process writes be its own: the others read what was there before."""
-    for laid in _laid:
-        laid.branch()
+    """Give this fork of a confined process a copy of what was written: other processes do not see its writes."""
+    for shadow in _shadows:
+        shadow.branch()
 
 
 def _hold(folder: str) -> bool:
-    """Ask the system to refuse each other way; return whether it does."""
+    """Let Landlock refuse writes outside of a folder, and connections; return whether this system can."""
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_CREATE, None, 0, 1) if sys.platform == "linux" else -1
     if version < 1:
@@ -65,118 +65,118 @@ def _hold(folder: str) -> bool:
     if rules < 0:
         return False
     for place in (folder, "/dev"):
-        opened = os.open(place, os.O_PATH)
-        libc.syscall(_ADD, rules, 1, struct.pack("=Qi", writes, opened), 0)
-        os.close(opened)
+        descriptor = os.open(place, os.O_PATH)
+        libc.syscall(_ADD, rules, 1, struct.pack("=Qi", writes, descriptor), 0)
+        os.close(descriptor)
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    refused = libc.syscall(_RESTRICT, rules, 0)
+    status = libc.syscall(_RESTRICT, rules, 0)
     os.close(rules)
-    return not refused
+    return not status
 
 
-def _refuse(laid: _Laid, changes: tuple[str, ...], event: str, details: tuple[Any, ...]) -> None:
-    """Refuse what is neither a file of Python's nor the system's to refuse: to talk to anybody, to start a program."""
-    if event == "socket.connect" and isinstance(details[1], str | bytes) and laid.is_free(details[1]):
+def _refuse_event(shadow: _ShadowFolder, file_events: tuple[str, ...], event: str, arguments: tuple[Any, ...]) -> None:
+    """Raise (an audit hook) if a trial connects to anybody, starts a program, or does an event of `file_events`."""
+    if event == "socket.connect" and isinstance(arguments[1], str | bytes) and shadow.is_allowed(arguments[1]):
         return  # to a process of its own: a DataLoader's worker
-    is_read = event == "open" and not (details[2] or 0) & _TO_WRITE
-    if event in _REFUSED or (event in changes and not is_read and not laid.is_free(details[0])):
-        about = details[event == "socket.connect"] if details else event
-        raise PermissionError(EACCES, os.strerror(EACCES), str(about))
+    is_read = event == "open" and not (arguments[2] or 0) & _TO_WRITE
+    if event in _REFUSED or (event in file_events and not is_read and not shadow.is_allowed(arguments[0])):
+        target = arguments[event == "socket.connect"] if arguments else event  # first comes the socket
+        raise PermissionError(EACCES, os.strerror(EACCES), str(target))
 
 
-class _Laid:
-    """A folder laid over all others: what was written is read there, what was removed is gone."""
+class _ShadowFolder:
+    """A folder laid over all others: what a trial wrote is read from it, what it removed seems gone."""
 
     def __init__(self, folder: str) -> None:
         self._base = os.path.realpath(folder)
         self.folder = os.path.join(self._base, "laid")
-        self._gone: set[str] = set()
+        self._removed: set[str] = set()
 
     def branch(self) -> None:
-        before, self.folder = self.folder, os.path.join(self._base, str(os.getpid()))
-        if os.path.exists(before):
-            shutil.copytree(before, self.folder)
+        folder_before, self.folder = self.folder, os.path.join(self._base, str(os.getpid()))
+        if os.path.exists(folder_before):
+            shutil.copytree(folder_before, self.folder)
 
     def install(self) -> None:
-        """Lead Python's own ways of writing there, under each name that a module has for one."""
+        """Replace Python's functions that write files, under each name that a module has for one."""
         torch: Any = sys.modules["torch"]
-        leads: dict[Any, Callable[..., Any]] = {
+        replacements: dict[Any, Callable[..., Any]] = {
             io.open: self._open, os.remove: self._remove, os.unlink: self._remove, os.rmdir: self._remove,
-            os.rename: self._move, os.replace: self._move, os.mkdir: self._make, os.stat: self._read,
+            os.rename: self._move, os.replace: self._move, os.mkdir: self._mkdir, os.stat: self._stat,
             os.chmod: self._touch, os.utime: self._touch, torch.save: self._save,
         }  # fmt: skip
-        led = {id(own): (own, partial(lead, own)) for own, lead in leads.items()}
+        by_id = {id(old): (old, partial(new, old)) for old, new in replacements.items()}
         modules: list[Any] = [*sys.modules.values()]  # a program may put anything there
         for module in modules:
             names = vars(module) if isinstance(module, ModuleType) else {}
-            names.update({name: led[id(value)][1] for name, value in list(names.items()) if id(value) in led})
+            names.update({name: by_id[id(value)][1] for name, value in list(names.items()) if id(value) in by_id})
 
     def _real(self, path: Any) -> str:
         return os.path.realpath(os.fsdecode(path))
 
-    def is_free(self, path: Any) -> bool:
-        """Return whether a path is no file of the user's: an open one, a device, or what is below the folder."""
+    def is_allowed(self, path: Any) -> bool:
+        """Return whether a trial may write to a path itself: an open file, a device, or what is below the folder."""
         return not isinstance(path, str | bytes | os.PathLike) or self._real(path).startswith((self._base, "/dev/"))
 
-    def _place(self, path: Any) -> str:
-        """Return where a file lies for this process to write."""
-        if self.is_free(path):
+    def _place_to_write(self, path: Any) -> str:
+        """Return where this process writes a file: the path itself if that is allowed, else in the shadow folder."""
+        if self.is_allowed(path):
             return str(os.fspath(path))
-        real = self._real(path)
-        place = self.folder + real
+        real_path = self._real(path)
+        place = self.folder + real_path
         os.makedirs(os.path.dirname(place), exist_ok=True)
         return place
 
-    def _seen(self, path: Any) -> Any:
-        """Return where a file is to be read."""
-        if self.is_free(path):
+    def _place_to_read(self, path: Any) -> Any:
+        """Return where this process reads a file: in the shadow folder if it wrote it, else the path itself."""
+        if self.is_allowed(path):
             return path
-        real = self._real(path)
-        if os.path.lexists(self.folder + real):
-            return self.folder + real
-        if real in self._gone:
+        real_path = self._real(path)
+        if os.path.lexists(self.folder + real_path):
+            return self.folder + real_path
+        if real_path in self._removed:
             raise FileNotFoundError(2, os.strerror(2), os.fsdecode(path))
         return path
 
-    def _open(self, own: Callable[..., Any], file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        if self.is_free(file) or not set(mode) & set("wax+"):
-            return own(self._seen(file), mode, *args, **kwargs)
-        place, seen = self._place(file), file
+    def _open(self, original: Callable[..., Any], file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        if self.is_allowed(file) or not set(mode) & set("wax+"):
+            return original(self._place_to_read(file), mode, *args, **kwargs)
+        target, source = self._place_to_write(file), file
         with suppress(FileNotFoundError):
-            seen = self._seen(file)
-            if "w" not in mode and seen != place:
-                shutil.copyfile(seen, place)
-        return own(place, mode, *args, **kwargs)
+            source = self._place_to_read(file)
+            if "w" not in mode and source != target:
+                shutil.copyfile(source, target)
+        return original(target, mode, *args, **kwargs)
 
-    def _remove(self, own: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> None:
-        if self.is_free(path):
-            own(path, *args, **kwargs)
+    def _remove(self, original: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> None:
+        if self.is_allowed(path):
+            original(path, *args, **kwargs)
             return
-        os.stat(path)
+        os.stat(path)  # raises if there is none
         with suppress(FileNotFoundError):
-            own(self.folder + self._real(path), *args, **kwargs)
-        self._gone.add(self._real(path))
+            original(self.folder + self._real(path), *args, **kwargs)
+        self._removed.add(self._real(path))
 
-    def _move(self, own: Callable[..., Any], path: Any, to: Any, *args: Any, **kwargs: Any) -> None:
-        if self.is_free(path):
-            own(path, self._place(to), *args, **kwargs)
+    def _move(self, original: Callable[..., Any], path: Any, to: Any, *args: Any, **kwargs: Any) -> None:
+        if self.is_allowed(path):
+            original(path, self._place_to_write(to), *args, **kwargs)
             return
-        shutil.copyfile(self._seen(path), self._place(to))
+        shutil.copyfile(self._place_to_read(path), self._place_to_write(to))
         os.remove(path)
 
-    def _make(self, own: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> None:
-        if not self.is_free(path) and os.path.exists(path):
+    def _mkdir(self, original: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> None:
+        if not self.is_allowed(path) and os.path.exists(path):
             raise FileExistsError(17, os.strerror(17), os.fsdecode(path))
-        own(self._place(path), *args, **kwargs)
+        original(self._place_to_write(path), *args, **kwargs)
 
-    def _read(self, own: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> Any:
-        return own(self._seen(path), *args, **kwargs)
+    def _stat(self, original: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(self._place_to_read(path), *args, **kwargs)
 
-    def _touch(self, own: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> None:
-        """Give a mode or times to what was written; a file of the user's keeps its own."""
-        if (seen := self._seen(path)) is not path or self.is_free(path):
-            own(seen, *args, **kwargs)
+    def _touch(self, original: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> None:
+        """Set the mode or times of a file that this process wrote; a file of the user's keeps its own."""
+        if (place := self._place_to_read(path)) is not path or self.is_allowed(path):
+            original(place, *args, **kwargs)
 
-    def _save(self, own: Callable[..., Any], value: Any, f: Any, *args: Any, **kwargs: Any) -> None:
+    def _save(self, original: Callable[..., Any], value: Any, f: Any, *args: Any, **kwargs: Any) -> None:
         """Write as `torch.save`, which opens a path by itself."""
-        own(value, self._place(f) if isinstance(f, str | os.PathLike) else f, *args, **kwargs)
+        original(value, self._place_to_write(f) if isinstance(f, str | os.PathLike) else f, *args, **kwargs)

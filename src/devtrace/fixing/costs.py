@@ -23,17 +23,17 @@ class Costs:
     def go(self) -> None:
         """Try one fix after the other on top of those that were kept."""
         while len(self.rounds.runs) < self.rounds.most:
-            finding = next(self._untried(), None)
+            finding = next(self._untried_findings(), None)
             if finding is None:
                 return
             if why := self.why_not(finding):
                 self.rejected.append((finding, why))
 
-    def _untried(self) -> Iterator[Finding]:
-        known = {_key(finding) for finding, _ in self.rejected}
+    def _untried_findings(self) -> Iterator[Finding]:
+        rejected = {_key(finding) for finding, _ in self.rejected}
         for finding in self.rounds.last.findings:
             is_caught = finding.rule == "dtype-mismatch"  # an error that the program goes on from costs nothing
-            if finding.severity != "error" and not is_caught and finding.edits and _key(finding) not in known:
+            if finding.severity != "error" and not is_caught and finding.edits and _key(finding) not in rejected:
                 yield finding
 
     def why_not(self, finding: Finding) -> str:
@@ -42,19 +42,19 @@ class Costs:
         if misfit := self.rounds.apply(finding):
             return misfit
         self.rounds.run_once()
-        why = self._compare(finding, before, self.rounds.last)
+        why = self._why_not_better(finding, before, self.rounds.last)
         if why:
             self.rounds.changes.pop()
             self.rounds.last = before
             return why
-        counts = total(before, finding.rule), total(self.rounds.last, finding.rule)
-        if counts[1] >= counts[0]:  # all that changed is how many of them need not be
-            counts = needless(before, finding.rule), needless(self.rounds.last, finding.rule)
-        proven = _proven(finding, counts, before, self.rounds.last)
-        self.rounds.changes[-1] = replace(self.rounds.changes[-1], finding=proven, counts=counts)
+        paid, pays = total(before, finding.rule), total(self.rounds.last, finding.rule)
+        if pays >= paid:  # as many as before, but fewer that need not be
+            paid, pays = needless(before, finding.rule), needless(self.rounds.last, finding.rule)
+        proven = _with_proof(finding, (paid, pays), before, self.rounds.last)
+        self.rounds.changes[-1] = replace(self.rounds.changes[-1], finding=proven, counts=(paid, pays))
         return ""
 
-    def _compare(self, finding: Finding, before: ProgramRun, after: ProgramRun) -> str:
+    def _why_not_better(self, finding: Finding, before: ProgramRun, after: ProgramRun) -> str:
         if after.ending != before.ending or after.error is not None:
             return sentence("fix.cost-ends", raised=after.raised)
         if not before.comparable:
@@ -64,10 +64,10 @@ class Costs:
         fewer = needless(after, finding.rule) < needless(before, finding.rule)
         if not fewer or (total(after) > total(before) and not finding.holders):
             return sentence("fix.cost-not-less")
-        names = self._changed(before, after)
+        names = self._changed_values(before, after)
         return sentence("fix.cost-values", names=comma().join(names[:MOST_NAMES])) if names else ""
 
-    def _changed(self, before: ProgramRun, after: ProgramRun) -> list[str]:
+    def _changed_values(self, before: ProgramRun, after: ProgramRun) -> list[str]:
         """Return the values that a fix changed, and that are the same in every run without it."""
         changed = self.unsteady.differing(before, after)
         if changed and len(self.rounds.runs) < self.rounds.most:
@@ -87,17 +87,17 @@ def needless(run: ProgramRun, rule: str) -> int:
 
 def total(run: ProgramRun, rule: str = "") -> int:
     """Return how often a run paid at all: for all rules, or for one."""
-    return sum(each.count for each in run.findings if each.severity != "error" and each.rule.startswith(rule))
+    return sum(cost.count for cost in run.findings if cost.severity != "error" and cost.rule.startswith(rule))
 
 
-def _proven(finding: Finding, counts: tuple[int, int], before: ProgramRun, after: ProgramRun) -> Finding:
-    """Return a cost with how its fix was proven: by the run without it, which is what it was held against."""
+def _with_proof(finding: Finding, counts: tuple[int, int], before: ProgramRun, after: ProgramRun) -> Finding:
+    """Return a finding whose edits are proven, with the proof in words: what the runs without and with them paid."""
     paid, pays = counts
     if finding.holders:
         proof = sentence("fix.compared-growth", count=before.comparable, **ComparedPeak.of(before, after).sizes)
     else:
         proof = sentence("fix.compared-cost", count=before.comparable, fewer=paid - pays, before=paid, after=pays)
-    return replace(finding, edits=tuple(replace(each, grade="proven") for each in finding.edits), proof=proof)
+    return replace(finding, edits=tuple(replace(edit, grade="proven") for edit in finding.edits), proof=proof)
 
 
 def _key(finding: Finding) -> tuple[str, str, str, str]:

@@ -40,25 +40,25 @@ def unified_diff(
     for file in sorted(after):
         old, new = before[file], after[file]
         name = relative(file, folder)
-        lines = list(difflib.unified_diff(_whole(old.lines), _whole(new.lines), n=3))[2:]
+        lines = list(difflib.unified_diff(_with_end_mark(old.lines), _with_end_mark(new.lines), n=3))[2:]
         if lines:
             parts.append(os.fsencode(f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n"))
-        parts += [_encoded(line, reasons.get(file, ()), new.encoding) for line in lines]
+        parts += [_encoded_line(line, reasons.get(file, ()), new.encoding) for line in lines]
     return b"".join(parts)
 
 
-def _whole(lines: list[str]) -> list[str]:
-    """Mark a last line without an end as diffs do."""
+def _with_end_mark(lines: list[str]) -> list[str]:
+    """Return the lines of a file; a last one without a line feed is marked as diffs mark it."""
     return [*lines[:-1], f"{lines[-1]}\n{_NO_END}"] if lines and not lines[-1].endswith("\n") else lines
 
 
-def _encoded(line: str, reasons: Sequence[tuple[int, str]], encoding: str) -> bytes:
-    """Return a line of a diff in the file's encoding; a reason is in the reader's language, which may not fit that."""
+def _encoded_line(line: str, reasons: Sequence[tuple[int, str]], encoding: str) -> bytes:
+    """Return a diff's line in the file's encoding; the line of a hunk in UTF-8, with the reasons of its changes."""
     hunk = _HUNK.match(line)
     if hunk is None:
         return (line if line.endswith("\n") else f"{line}\n").encode(encoding, "surrogateescape")
     first, count = int(hunk[1]), int(hunk[2] or 1)
-    messages = [one_line(reason) for at, reason in reasons if first <= at < first + max(count, 1)]
+    messages = [one_line(reason) for changed_line, reason in reasons if first <= changed_line < first + max(count, 1)]
     longest = max(LONGEST_REASON // max(len(messages), 1), SHORTEST_REASON)
     reason = " ".join(shorten(message, longest) for message in messages)
     return f"{hunk[0]} {reason}".rstrip().encode() + b"\n"
@@ -72,11 +72,11 @@ def relative(path: str, folder: str = "") -> str:
 def write_all(before: Mapping[str, SourceText], after: Mapping[str, SourceText]) -> None:
     """Write the new texts to files that still have the old ones."""
     for file in after:
-        _check(Path(file), before[file])
-    spare: list[Path] = []
+        _check_replaceable(Path(file), before[file])
+    temps: list[Path] = []
     replaced: list[str] = []
     try:
-        old, new = ({file: _beside(Path(file), texts[file].data, spare) for file in after} for texts in (before, after))
+        old, new = ({file: _beside(Path(file), texts[file].data, temps) for file in after} for texts in (before, after))
         try:
             for file in after:
                 replaced.append(file)
@@ -88,12 +88,12 @@ def write_all(before: Mapping[str, SourceText], after: Mapping[str, SourceText])
     except OSError as error:
         raise UsageError.of("fix-not-written.failed", path=error.filename, reason=error.strerror or error) from None
     finally:
-        for path in spare:
+        for path in temps:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
 
 
-def _check(path: Path, expected: SourceText) -> None:
+def _check_replaceable(path: Path, expected: SourceText) -> None:
     """Raise unless a file can be replaced, and is as it was when the program ran."""
     if not path.exists():
         raise UsageError.of("fix-not-written.gone", path=path)
@@ -105,11 +105,11 @@ def _check(path: Path, expected: SourceText) -> None:
         raise UsageError.of("fix-not-written.changed", path=path)
 
 
-def _beside(path: Path, data: bytes, spare: list[Path]) -> Path:
-    """Write a file beside another, with its permissions."""
-    opened, name = tempfile.mkstemp(prefix=f".{path.name}.devtrace-", dir=path.parent)
-    spare.append(Path(name))
-    with os.fdopen(opened, "wb") as file:
+def _beside(path: Path, data: bytes, temps: list[Path]) -> Path:
+    """Write data into a new file in a path's folder, with its permissions; `temps` gets that file."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.devtrace-", dir=path.parent)
+    temps.append(Path(name))
+    with os.fdopen(descriptor, "wb") as file:
         file.write(data)
     shutil.copymode(path, name)
     return Path(name)

@@ -35,71 +35,71 @@ _ALONE: Final = {
 
 
 def tried(item: pytest.Item, report: Report, seconds: float) -> Report:
-    """Return a report whose first error says what came of its fix: the first with which the test passes, if one does.
+    """Return a report whose first error has the first fix with which the test passes, if one does, and its proof.
 
     A note says why nothing was tried.
     """
-    at = next((at for at, each in enumerate(report.findings) if each.severity == "error" and each.edits), None)
-    if at is None:
+    index = next((at for at, error in enumerate(report.findings) if error.severity == "error" and error.edits), None)
+    if index is None:
         return report
     if not forks.CAN_FORK or running_simulation() is None:
         why = "pytest.no-try-real" if forks.CAN_FORK else "pytest.no-try-fork"
         return replace(report, notes=(*report.notes, sentence(why)))
-    found = report.findings[at]
-    choices = [Choice(found.help, found.edits), *found.others][:MOST]
-    came = ((choice, _failure(item, choice, max(LEAST, 3 * seconds))) for choice in choices)
-    first = next(came)
-    shown, raised = next((each for each in chain([first], came) if not each[1]), first)
+    error = report.findings[index]
+    choices = [Choice(error.help, error.edits), *error.others][:MOST]
+    results = ((candidate, _failure_with(item, candidate, max(LEAST, 3 * seconds))) for candidate in choices)
+    first = next(results)
+    choice, raised = next((result for result in chain([first], results) if not result[1]), first)  # one that passes
     proof = sentence("pytest.try-fails", raised=raised) if raised else sentence("pytest.try-passes")
-    edits = tuple(replace(each, grade="tried") for each in shown.edits)
+    edits = tuple(replace(edit, grade="tried") for edit in choice.edits)
     findings = [*report.findings]
-    findings[at] = replace(found, help=shown.help, edits=edits, proof=proof)
+    findings[index] = replace(error, help=choice.help, edits=edits, proof=proof)
     return replace(report, findings=tuple(findings))
 
 
-def _failure(item: pytest.Item, choice: Choice, limit: float) -> str:
+def _failure_with(item: pytest.Item, choice: Choice, limit: float) -> str:
     """Run a test with an edit; return in words how it fails, empty if it passes."""
     try:
         texts = {file: _edited(file, choice).data for file in {edit.file for edit in choice.edits}}
     except UsageError as misfit:
         return str(misfit)
     with tempfile.TemporaryDirectory(prefix="devtrace-try-") as folder:
-        said = Path(folder) / "failure"
+        failure_file = Path(folder) / "failure"
         pid = forks.fork()
         if not pid:
             with forks.to_its_end():
                 overlay.use(texts)
-                said.write_text(_run_again(item, folder))
-        late = threading.Timer(limit, os.kill, (pid, signal.SIGKILL))
-        late.start()
+                failure_file.write_text(_run_test_anew(item, folder))
+        timer = threading.Timer(limit, os.kill, (pid, signal.SIGKILL))
+        timer.start()
         os.waitpid(pid, 0)
-        is_late = not late.is_alive()
-        lost = sentence("pytest.try-late", limit=f"{limit:.0f}") if is_late else sentence("fix.signal")
-        late.cancel()
-        return said.read_text() if said.exists() else lost
+        is_late = not timer.is_alive()
+        no_answer = sentence("pytest.try-late", limit=f"{limit:.0f}") if is_late else sentence("fix.signal")
+        timer.cancel()
+        return failure_file.read_text() if failure_file.exists() else no_answer
 
 
 def _edited(file: str, choice: Choice) -> SourceText:
     return SourceText(file, Path(file).read_bytes()).edited(edit for edit in choice.edits if edit.file == file)
 
 
-def _run_again(item: pytest.Item, folder: str) -> str:
+def _run_test_anew(item: pytest.Item, folder: str) -> str:
     """Run a test in a session of its own, which imports the user's modules anew and writes into the folder alone."""
-    nothing = os.open(os.devnull, os.O_RDWR)
+    null_device = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
-        os.dup2(nothing, stream)
+        os.dup2(null_device, stream)
     running_simulation().stop()
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     confine(folder)
     forget_modules()
     config, outcome = item.config, _Outcome()
-    rewrites: object = config.pluginmanager.rewrite_hook
-    sys.meta_path[:] = [each for each in sys.meta_path if each is not rewrites]
+    rewrite_hook: object = config.pluginmanager.rewrite_hook
+    sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not rewrite_hook]
     places = {"rootdir": str(config.rootpath), "inifilename": config.inipath, "basetemp": f"{folder}/tests"}
     test = f"{item.path}::{item.nodeid.partition('::')[2]}"
-    again = pytest.Config.fromdictargs({**vars(config.option), **_ALONE, **places}, [test])
-    again.pluginmanager.register(outcome)
-    again.hook.pytest_cmdline_main(config=again)
+    trial_config = pytest.Config.fromdictargs({**vars(config.option), **_ALONE, **places}, [test])
+    trial_config.pluginmanager.register(outcome)
+    trial_config.hook.pytest_cmdline_main(config=trial_config)
     return outcome.failure
 
 

@@ -1,4 +1,4 @@
-"""Rounds of a program: run, take the first error's fix, run with it, until no device error is left or nothing helps."""
+"""Rounds of a program: run, apply the first error's fix, run again, until no device error is left or no fix helps."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
 
 MOST_ROUNDS: Final = 20
-_OF_AN_EDIT: Final = (
+_ERRORS_OF_WRONG_EDITS: Final = (
     "NameError", "AttributeError", "UnboundLocalError", "KeyError", "TypeError", "IndexError", "RecursionError",
 )  # fmt: skip
-"""Errors that a wrong edit raises where the program had none."""
+"""Errors that a program may raise because an edit is wrong."""
 
 
 class Refusal(TypedDict):
-    """Change that is none: what it would have done, and what its run showed."""
+    """A fix that was tried and taken back: what it would have done, and why it failed."""
 
     help: str
     why: str
@@ -34,7 +34,7 @@ class Refusal(TypedDict):
 class Change:
     """A finding that was fixed in a round, and the text of its files before and after.
 
-    `counts` is how often the program paid without and with it, if it is of a cost. `refused` were tried before it.
+    `counts` is how often the program paid without and with the fix of a cost. `refused` were tried before it.
     """
 
     finding: Finding
@@ -48,7 +48,7 @@ class Change:
 class Rounds:
     """Runs and changes so far. `left` is the device error that no fix helps, `last` the run of the present texts."""
 
-    run: Callable[[Mapping[str, SourceText], frozenset[str]], ProgramRun]  # the second: packages that are as one's own
+    run: Callable[[Mapping[str, SourceText], frozenset[str]], ProgramRun]  # second: packages treated as user code
     read: Callable[[str], SourceText]
     most: int = MOST_ROUNDS
     reference: ReferenceRun | None = None
@@ -78,101 +78,101 @@ class Rounds:
 
     @property
     def registered(self) -> list[Finding]:
-        """Return the findings whose changes let an optimizer find more: values differ from then on."""
-        return [each.finding for each in self.changes if each.finding.trains]
+        """Return the findings whose fix gives an optimizer more to train: values differ from then on."""
+        return [change.finding for change in self.changes if change.finding.trains]
 
     def go(self) -> None:
-        """Run until no device error is left; what was patched is then held against the reference."""
-        self._descend()
+        """Run until no device error is left, then compare the patched run with the reference."""
+        self._run_rounds()
         if self.is_proven and self.changes and self.last.ending == "ended" and self.reference is not None:
             self.compared = self.reference.compared(self.last, self.is_of_memory)
-            if not self.compared.is_proof or self._pays_at_its_lines():
-                self._look_for_a_better_one(self.reference, self.compared)
-        self._grade()
+            if not self.compared.is_proof or self._has_costs_at_changed_lines():
+                self._try_other_fixes(self.reference, self.compared)
+        self._grade_changes()
 
-    def _descend(self) -> None:
+    def _run_rounds(self) -> None:
         while len(self.runs) < self.most:
             self.run_once()
-            if why := self._why_the_last_change_is_none():
-                is_changed = self._take_the_next(self.changes.pop(), why)
+            if why := self._why_last_change_fails():
+                is_changed = self._apply_next_choice(self.changes.pop(), why)
             elif self.changes and self.only_first and not _are_twins(self.changes[0].finding, self.last.error):
                 return
             else:
-                is_changed = self.last.error is not None and self._take(self.last.error)
+                is_changed = self.last.error is not None and self._apply_fix_of(self.last.error)
             if not is_changed:
                 return
 
-    def _why_the_last_change_is_none(self) -> str:
-        """Return why the last fix cannot stay, as the run with it shows; empty if it helped."""
+    def _why_last_change_fails(self) -> str:
+        """Return why the last fix cannot stay, as the run with it shows; "" if it can."""
         if not self.changes:
             return ""
-        change, last = self.changes[-1], self.last
-        if last.error is not None:
-            return sentence("fix.no-help") if _is_of(change, last.error) else ""
-        is_of_an_edit = last.ending == "raised" and last.raised.startswith(_OF_AN_EDIT)
-        is_in_its_lines = not {*changed_lines(change)}.isdisjoint(last.lines)
-        return sentence("fix.another-error", raised=last.raised) if is_of_an_edit and is_in_its_lines else ""
+        change, last_run = self.changes[-1], self.last
+        if last_run.error is not None:
+            return sentence("fix.no-help") if _is_error_still_there(change, last_run.error) else ""
+        is_error_of_edit = last_run.ending == "raised" and last_run.raised.startswith(_ERRORS_OF_WRONG_EDITS)
+        is_from_its_lines = not {*changed_lines(change)}.isdisjoint(last_run.lines)
+        return sentence("fix.another-error", raised=last_run.raised) if is_error_of_edit and is_from_its_lines else ""
 
-    def _take_the_next(self, change: Change, why: str) -> bool:
-        """Apply the next fix of a finding whose first one is none; return whether there is one."""
+    def _apply_next_choice(self, change: Change, why: str) -> bool:
+        """Apply the next fix of a finding whose fix has failed; return whether one fits."""
         finding, refused = change.finding, [*change.refused, Refusal(help=change.finding.help, why=why)]
-        for at, choice in enumerate(finding.others):
-            other = replace(finding, help=choice.help, edits=choice.edits, others=finding.others[at + 1 :])
-            if not self.apply(other, refused):
+        for index, choice in enumerate(finding.others):
+            alternative = replace(finding, help=choice.help, edits=choice.edits, others=finding.others[index + 1 :])
+            if not self.apply(alternative, refused):
                 return True
         self.left, self.why_left, self.refused = finding, why, refused
         return False
 
     def difference(self, compared: Compared) -> str:
-        """Say what the last run shows; layers that a change registers are trained from now on."""
+        """Say how the last run compares; if layers are trained only now, say that values differ for this."""
         if not (self.registered and compared.is_alike and compared.differing):
             return str(compared)
         layers = sorted({f"`{_name(finding).partition('[')[0]}`" for finding in self.registered})
         return sentence("fix.compared-trained", layers=layers, names=comma().join(compared.differing[:MOST_NAMES]))
 
-    def _pays_at_its_lines(self) -> bool:
-        """Return whether the lines of a patch copy or wait again and again, which another place might spare."""
-        changed = {place for change in self.changes for place in changed_lines(change)}
-        paid = (
-            each.site for each in self.last.findings if each.count > 1 and (each.severity == "warning" or each.edits)
+    def _has_costs_at_changed_lines(self) -> bool:
+        """Return whether changed lines copy or wait again and again, which another fix might avoid."""
+        changed_places = {place for change in self.changes for place in changed_lines(change)}
+        sites = (
+            cost.site for cost in self.last.findings if cost.count > 1 and (cost.severity == "warning" or cost.edits)
         )
-        return any(site is not None and (site.file, site.cell, site.line) in changed for site in paid)
+        return any(site is not None and (site.file, site.cell, site.line) in changed_places for site in sites)
 
-    def _look_for_a_better_one(self, reference: ReferenceRun, compared: Compared) -> None:
+    def _try_other_fixes(self, reference: ReferenceRun, compared: Compared) -> None:
         """Try the other fixes of what was changed, the last change first; the patch that differs least stays."""
-        changes, rounds = self.changes, len(self.runs)
-        best = compared, changes, self.last
-        for number in reversed(range(len(changes))):
-            finding = changes[number].finding
+        changes, run_count = self.changes, len(self.runs)
+        best, best_changes, best_run = compared, changes, self.last
+        for index in reversed(range(len(changes))):
+            finding = changes[index].finding
             for choice in finding.others if len(self.runs) < self.most else ():
-                self.changes, self.left = changes[:number], None
+                self.changes, self.left = changes[:index], None
                 if not self.apply(replace(finding, help=choice.help, edits=choice.edits, others=())):
-                    self._descend()
-                    other = reference.compared(self.last, self.is_of_memory)
-                    if self.is_proven and other.rank < best[0].rank:
-                        best = other, self.changes, self.last
-        self.compared, self.changes, self.last = best
+                    self._run_rounds()
+                    comparison = reference.compared(self.last, self.is_of_memory)
+                    if self.is_proven and comparison.rank < best.rank:
+                        best, best_changes, best_run = comparison, self.changes, self.last
+        self.compared, self.changes, self.last = best, best_changes, best_run
         self.left, self.why_left = None, ""
-        del self.runs[rounds:]  # they led to no other round
+        del self.runs[run_count:]  # these trials are no rounds
 
-    def _grade(self) -> None:
-        """Say of each change that was run what came of it; the last was not if its own error is the last."""
+    def _grade_changes(self) -> None:
+        """Grade each change that was run, with the comparison as its proof; a last one that was not run gets none."""
         is_proof = self.compared is not None and self.compared.is_proof
         proof = self.difference(self.compared) if self.compared is not None else sentence("fix.compared-nothing")
-        is_last_run = self.left is not None or self.last.error is None
-        for number, change in enumerate(self.changes if is_last_run else self.changes[:-1]):
-            edits = tuple(replace(each, grade="proven" if is_proof else "tried") for each in change.finding.edits)
-            self.changes[number] = replace(change, finding=replace(change.finding, edits=edits, proof=proof))
+        has_last_change_run = self.left is not None or self.last.error is None
+        for index, change in enumerate(self.changes if has_last_change_run else self.changes[:-1]):
+            edits = tuple(replace(edit, grade="proven" if is_proof else "tried") for edit in change.finding.edits)
+            self.changes[index] = replace(change, finding=replace(change.finding, edits=edits, proof=proof))
 
     @property
     def unmended(self) -> str:
-        """Return a sentence where packages were changed in memory: as they are installed, the program still fails."""
+        """Return a sentence if packages were changed in memory: with the installed ones the program still fails."""
         packages = sorted({package_of(file) for file in self.texts if owner_of(file) == "package"})
         return sentence("fix.packages-left", packages=packages, count=len(packages)) if packages else ""
 
-    def run_once(self, own: frozenset[str] = frozenset()) -> None:
-        self.announce(self, own)
-        self.last = self.run(self.texts, own)
+    def run_once(self, own_packages: frozenset[str] = frozenset()) -> None:
+        self.announce(self, own_packages)
+        self.last = self.run(self.texts, own_packages)
         self.runs.append(self.last)
 
     def run_without_the_last_change(self) -> ProgramRun:
@@ -182,8 +182,8 @@ class Rounds:
         self.runs.append(self.run(without.texts, frozenset()))
         return self.runs[-1]
 
-    def _take(self, error: Finding) -> bool:
-        """Apply the fix of an error; return whether there is one that fits."""
+    def _apply_fix_of(self, error: Finding) -> bool:
+        """Apply the first fix of an error; return whether it has one that fits."""
         if not error.edits:
             error = self._with_edits_of_packages(error)
         misfit = self.apply(error) if error.edits else sentence("fix.no-edit")
@@ -192,7 +192,7 @@ class Rounds:
         return not misfit
 
     def apply(self, finding: Finding, refused: Sequence[Refusal] = ()) -> str:
-        """Change the texts as a finding's edits say; return why that cannot be, if it cannot."""
+        """Apply a finding's edits to the texts; return why they do not fit, "" if they do."""
         texts = self.texts
         before = {file: texts.get(file) or self.read(file) for file in {edit.file for edit in finding.edits}}
         try:
@@ -205,8 +205,8 @@ class Rounds:
         return ""
 
     def _with_edits_of_packages(self, error: Finding) -> Finding:
-        """Return an error with the edits that it would have if the packages on its way were the user's own."""
-        packages = _packages_of(error, self.last)
+        """Return an error with the edits that it has once the packages that it passed are treated as user code."""
+        packages = _packages_of_error(error, self.last)
         if not packages or len(self.runs) >= self.most:
             return error
         self.run_once(packages)
@@ -222,18 +222,18 @@ def changed_lines(change: Change) -> Iterator[Place]:
 
 
 def changed_blocks(change: Change, file: str, cell: int | None = None) -> Iterator[range]:
-    """Yield the blocks of lines that a change made in a text, or a cell of it; of a removal, the line behind it."""
+    """Yield the line numbers of each changed block in the new text, or its cell; of a removal, the line below."""
     for kind, _, _, first, end in opcodes(change, file, cell):
         if kind != "equal":
             yield range(first + 1, max(end, first + 1) + 1)
 
 
 def lines_after(change: Change, file: str, line: int, cell: int | None = None) -> range:
-    """Return where a line of the text before a change is after it: all lines of what replaces it."""
+    """Return where a line of the old text is in the new one: all lines that replace it if the change did."""
     for kind, old, old_end, new, end in opcodes(change, file, cell):
         if old < line <= old_end:
-            at = new + line - old
-            return range(at, at + 1) if kind == "equal" else range(new + 1, max(end, new + 1) + 1)
+            new_line = new + line - old
+            return range(new_line, new_line + 1) if kind == "equal" else range(new + 1, max(end, new + 1) + 1)
     return range(line, line + 1)
 
 
@@ -244,8 +244,8 @@ def opcodes(change: Change, file: str, cell: int | None) -> Sequence[tuple[str, 
     return difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
 
 
-def _packages_of(error: Finding, run: ProgramRun) -> frozenset[str]:
-    """Return the import names of the installed packages whose lines an error came by."""
+def _packages_of_error(error: Finding, run: ProgramRun) -> frozenset[str]:
+    """Return the import names of installed packages that an error, or its tensor, passed through."""
     sites: list[Site | None] = [error.site, *(line.site for line in error.lines)]
     if error.culprit is not None:
         sites += [error.culprit.born, error.culprit.moved, *error.culprit.chain]
@@ -253,35 +253,36 @@ def _packages_of(error: Finding, run: ProgramRun) -> frozenset[str]:
     return frozenset(import_name_of(file) for file in files if owner_of(file) == "package")
 
 
-def _is_of(change: Change, error: Finding) -> bool:
-    """Return whether an error is what a change was for: of the same tensor at the same statement. Lines may have moved.
+def _is_error_still_there(change: Change, error: Finding) -> bool:
+    """Return whether an error is the one that a change should mend: of the same tensor at the same statement.
 
-    Twins have all but their lines in common. A tensor that comes from a line of the change is no other one for that.
+    Lines may have moved. A tensor that a line of the change now makes counts as the same tensor.
     """
-    one = change.finding
-    if (one.rule, where(one), _name(one)) != (error.rule, where(error), _name(error)):
+    mended = change.finding
+    if (mended.rule, where(mended), _name(mended)) != (error.rule, where(error), _name(error)):
         return False
-    (site, born), (site_now, born_now) = _sites(one), _sites(error)
-    return _is_at(change, site, site_now) and (_is_made_by(change, born_now) or _is_at(change, born, born_now))
+    (site, born), (site_now, born_now) = _site_and_birth(mended), _site_and_birth(error)
+    return _is_same(change, site, site_now) and (_is_born_in(change, born_now) or _is_same(change, born, born_now))
 
 
-def _are_twins(one: Finding, error: Finding | None) -> bool:
-    """Return whether an error is one that was mended, at another line of the same cell or function."""
-    if error is None or one.site is None or error.site is None:
+def _are_twins(mended: Finding, error: Finding | None) -> bool:
+    """Return whether an error is like a mended one, at another line of the same cell or function."""
+    if error is None or mended.site is None or error.site is None:
         return False
-    here, there = ((site.file, site.cell, site.function) for site in (one.site, error.site))
-    return here == there and one.rule == error.rule and (_name(one) == _name(error) or bool(one.holders))
+    here, there = ((site.file, site.cell, site.function) for site in (mended.site, error.site))
+    return here == there and mended.rule == error.rule and (_name(mended) == _name(error) or bool(mended.holders))
 
 
-def _sites(error: Finding) -> tuple[Site | None, Site | None]:
+def _site_and_birth(error: Finding) -> tuple[Site | None, Site | None]:
     return error.site, error.culprit.born if error.culprit is not None else None
 
 
-def _is_made_by(change: Change, born: Site | None) -> bool:
+def _is_born_in(change: Change, born: Site | None) -> bool:
     return born is not None and any(born.line in block for block in changed_blocks(change, born.file, born.cell))
 
 
-def _is_at(change: Change, before: Site | None, after: Site | None) -> bool:
+def _is_same(change: Change, before: Site | None, after: Site | None) -> bool:
+    """Return whether a site is the same as one before a change, whose line may have moved with it."""
     if before is None or after is None:
         return before is after
     is_there = after.line in lines_after(change, before.file, before.line, before.cell)
@@ -294,6 +295,6 @@ def where(finding: Finding) -> tuple[str, str, str]:
 
 
 def _name(finding: Finding) -> str:
-    """Return the name of the tensor, or of what holds most of a memory."""
+    """Return the name of the tensor, or of what holds the most memory."""
     holder = finding.holders[0].name if finding.holders else ""
     return finding.culprit.name if finding.culprit is not None else holder

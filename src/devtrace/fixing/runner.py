@@ -17,12 +17,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from devtrace.diagnosis.findings import from_json, with_parts
-from devtrace.fixing.host import Asked
+from devtrace.fixing.host import RunRequest
 from devtrace.fixing.notebooks.run_again import cells_to_run
 from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.patch import relative
 from devtrace.fixing.program import ProgramRun
-from devtrace.fixing.running import Running, started
+from devtrace.fixing.running import Running, launch
 from devtrace.fixing.source_text import Cell, SourceText
 from devtrace.runtime import overlay
 from devtrace.runtime.device_spec import NO_REAL_DEVICES
@@ -33,13 +33,13 @@ from devtrace.words.errors import UsageError
 
 PATIENCE: Final = 30.0
 """Seconds that a program gets, after SIGTERM at its time limit, to save what was seen."""
-_OF_ALL: Final = {**NO_REAL_DEVICES, "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
-_DRAWS: Final = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+_VARIABLES: Final = {**NO_REAL_DEVICES, "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
+_INLINE_FIGURES: Final = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 """As in a kernel of Jupyter's."""
 
 
 def text_of(file: str) -> SourceText:
-    """Read a file that ran."""
+    """Read a file that ran: a notebook or a Python file."""
     kind = NotebookText if file.endswith(".ipynb") else SourceText
     return kind(file, Path(file).read_bytes())
 
@@ -50,10 +50,10 @@ def _folder() -> TemporaryDirectory[str]:
 
 @dataclass
 class Runner:
-    """A notebook file, absolute, or the words of `devtrace run` after its flags. One run goes on from the last where
-    its first change is.
+    """Runs one program several times. Each run goes on from the last one, at the first cell or statement that changed.
 
-    `start` starts a host in which `position` cells of the program as it is in the first run have run.
+    `words` are a notebook's absolute path, or those of `devtrace run` after its flags. `start` starts a host in which
+    the first `position` cells have run already.
     """
 
     words: tuple[str, ...]
@@ -69,9 +69,9 @@ class Runner:
     _is_late: bool = field(default=False, init=False)
     _has_branched: bool = field(default=False, init=False)
     _count: int = field(default=0, init=False)
-    _before: list[Cell] = field(default_factory=list, init=False)
-    _last: list[Cell] = field(default_factory=list, init=False)
-    _beside: tuple[dict[str, bytes], frozenset[str]] = field(default=({}, frozenset()), init=False)  # in the last run
+    _first_cells: list[Cell] = field(default_factory=list, init=False)
+    _last_cells: list[Cell] = field(default_factory=list, init=False)
+    _last_files: tuple[dict[str, bytes], frozenset[str]] = field(default=({}, frozenset()), init=False)
     _folder: TemporaryDirectory[str] = field(default_factory=_folder, init=False)
 
     @property
@@ -86,11 +86,11 @@ class Runner:
     def run(
         self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset(), *, one_device: bool = False
     ) -> ProgramRun:
-        """Run the program. What a script raises where it went on is proven from its top, where nothing is left over."""
+        """Run the program; a script that went on from an earlier run and raised runs once more from its top."""
         self.begin(texts, own, one_device=one_device)
         run = self.result()
         if run.ending == "raised" and run.error is None and self._has_branched:
-            self._last = []
+            self._last_cells = []
             self.begin(texts, own, one_device=one_device)
             run = self.result()
         return run
@@ -103,52 +103,52 @@ class Runner:
         *,
         one_device: bool = False,
     ) -> None:
-        """Let the program run, and return at once. `again`: cells before the position that run whatever changed."""
-        files = {file: other.data for file, other in texts.items() if file != self.path}
+        """Start a run, and return at once. `again`: cells before the position to run; None: those that changed."""
+        files = {file: source.data for file, source in texts.items() if file != self.path}
         text = texts.get(self.path) or self._text()
         cells = [*text.cells()]
-        of_script = {self.path: text.data} if cells and not self.is_notebook else {}
-        overlay.write(self._file("texts"), files | of_script)
-        if not self._before:
-            self._before, self._last = cells, cells[: self.position]
-        self.again = run_again = self._to_run_again(cells, files) if again is None else again
-        asked: Asked = {
+        script = {self.path: text.data} if cells and not self.is_notebook else {}
+        overlay.write(self._file("texts"), files | script)
+        if not self._first_cells:
+            self._first_cells, self._last_cells = cells, cells[: self.position]
+        self.again = repeated = self._cells_to_repeat(cells, files) if again is None else again
+        request: RunRequest = {
             "number": self._count,
             "cells": cells,
-            "first": _first_change(self._last, cells) if (files, own) == self._beside else 0,
-            "again": run_again,
+            "first": _first_change(self._last_cells, cells) if (files, own) == self._last_files else 0,
+            "again": repeated,
             "own": ",".join(sorted(own)),
             "one_device": one_device,
         }
-        self._last, self._beside, self._count = cells, (files, own), self._count + 1
-        self.host().ask(str(put(self._file("asked"), json.dumps(asked))))
+        self._last_cells, self._last_files, self._count = cells, (files, own), self._count + 1
+        self.host().ask(str(put(self._file("asked"), json.dumps(request))))
         self.is_begun = True
 
     def _text(self) -> SourceText:
         return text_of(self.path) if os.path.isfile(self.path) else SourceText(self.path, b"")
 
-    def _to_run_again(self, cells: list[Cell], files: Mapping[str, bytes]) -> list[int]:
-        """Return the cells before the position that have changed, and those that go by them; all if a file has."""
-        texts = [each["source"] for each in cells[: self.position]]
-        changed = {at for at, text in enumerate(texts) if files or text != self._before[at]["source"]}
-        return cells_to_run(texts, changed)
+    def _cells_to_repeat(self, cells: list[Cell], files: Mapping[str, bytes]) -> list[int]:
+        """Return which cells before the position have changed or depend on such; all of them if a file has changed."""
+        texts = [cell["source"] for cell in cells[: self.position]]
+        changed = {index for index, text in enumerate(texts) if files or text != self._first_cells[index]["source"]}
+        return [index for index in cells_to_run(texts, changed) if not cells[index]["may_fail"]]
 
     def result(self) -> ProgramRun:
-        """Wait for the end of a run, and of its process."""
+        """Wait until a run and its process have ended; return what it found."""
         self.is_begun = self._is_late = False
         has_ended, host = threading.Event(), self.host()
         threading.Thread(target=self._end_late, args=(host, has_ended), daemon=True).start()
-        told: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         try:
             for line in host.answers:
-                told |= (said := json.loads(line))
-                if "cell" in said:
-                    self.cell_begins(said["cell"])
-                if "gone" in said:
+                result |= (answer := json.loads(line))
+                if "cell" in answer:
+                    self.cell_begins(answer["cell"])
+                if "gone" in answer:
                     break
-            else:
+            else:  # no more answers: the host is gone
                 self._end_host()
-            return self._ended(told)
+            return self._to_program_run(result)
         except BaseException:
             self.close()
             raise
@@ -156,23 +156,23 @@ class Runner:
             has_ended.set()
 
     def _end_late(self, host: Running, has_ended: threading.Event) -> None:
-        """End what runs beyond the time limit; it may save what was seen."""
+        """End a run at the time limit: first by SIGTERM, so that it can save what was seen."""
         if not has_ended.wait(self.timeout):
             self._is_late = True
             host.terminate()
             if not has_ended.wait(PATIENCE):
                 host.end()
 
-    def _ended(self, told: Mapping[str, Any]) -> ProgramRun:
-        self._has_branched = told.get("has_branched", False)
-        if "fault" in told:
-            raise UsageError.of("fix-no-run.fault", fault=told["fault"])
-        if "ending" in told:
-            run = _run_of(self.path, told)
+    def _to_program_run(self, result: Mapping[str, Any]) -> ProgramRun:
+        self._has_branched = result.get("has_branched", False)
+        if "fault" in result:
+            raise UsageError.of("fix-no-run.fault", fault=result["fault"])
+        if "ending" in result:
+            run = _read_run(self.path, result)
             return replace(run, ending="time") if self._is_late else run
         if not self._is_late and not self.is_notebook:
-            raise UsageError.of("fix-no-run", code=told.get("gone", 1))
-        if not self._is_late and "gone" not in told:
+            raise UsageError.of("fix-no-run", code=result.get("gone", 1))
+        if not self._is_late and "gone" not in result:
             raise UsageError.of("fix-no-run.dead")
         return ProgramRun("time" if self._is_late else "signal", ())
 
@@ -190,49 +190,49 @@ class Runner:
         return Path(self._folder.name) / f"{name}.json"
 
     def host(self) -> Running:
-        """Return the first host, which is started if there is none."""
+        """Return the first host; start it if there is none."""
         if self._host is None:
-            own = {overlay.VARIABLE: str(self._file("texts"))}
-            self._host = (self.start or self._in_a_process)(own, self._folder.name)
+            variables = {overlay.VARIABLE: str(self._file("texts"))}
+            self._host = (self.start or self._start_process)(variables, self._folder.name)
         if self._is_closed:
             self._end_host()
             raise UsageError.of("fix-no-run.dead")
         return self._host
 
-    def _in_a_process(self, own: Mapping[str, str], _: str) -> Running:
-        variables = {**os.environ, **_OF_ALL, **own}
+    def _start_process(self, more_variables: Mapping[str, str], _: str) -> Running:
+        variables = {**os.environ, **_VARIABLES, **more_variables}
         if not self.is_notebook:
-            return started((sys.executable, "-m", "devtrace.fixing.script", self.simulate, *self.words), variables)
+            return launch((sys.executable, "-m", "devtrace.fixing.script", self.simulate, *self.words), variables)
         command = sys.executable, "-m", "devtrace.fixing.notebooks.host", self.simulate
-        return started(command, {**_DRAWS, **variables}, str(Path(self.path).parent))
+        return launch(command, {**_INLINE_FIGURES, **variables}, str(Path(self.path).parent))
 
 
 def _first_change(before: list[Cell], now: list[Cell]) -> int:
-    """Return the index of the first cell that is another than in the run before."""
-    same = (one == other for one, other in zip(before, now, strict=False))
+    """Return the index of the first cell that differs from the run before."""
+    same = (cell == cell_now for cell, cell_now in zip(before, now, strict=False))
     return sum(1 for _ in itertools.takewhile(bool, same))
 
 
-def _run_of(path: str, told: Mapping[str, Any]) -> ProgramRun:
-    def in_notebook(part: dict[str, Any]) -> dict[str, Any]:  # a cell is no file of one kernel
+def _read_run(path: str, result: Mapping[str, Any]) -> ProgramRun:
+    def in_notebook(part: dict[str, Any]) -> dict[str, Any]:  # a cell's own file name is known to its kernel alone
         return part | {"file": path} if part.get("cell") is not None else part
 
-    raised, cells = told["raised"], told.get("cells", {})
+    raised, cells = result["raised"], result.get("cells", {})
     traceback = [(file, int(line)) for file, line in raised["lines"]] if raised else []
     return ProgramRun(
-        told["ending"],
-        tuple(from_json(with_parts(found, in_notebook)) for found in told["findings"]),
-        _in_words(raised, cells) if raised else "",
+        result["ending"],
+        tuple(from_json(with_parts(finding, in_notebook)) for finding in result["findings"]),
+        _error_in_words(raised, cells) if raised else "",
         tuple((path if file in cells else file, cells.get(file), line) for file, line in traceback),
-        told["values"],
-        told["printed"],
-        crossings=told["crossings"],
-        peaks=told["peaks"],
+        result["values"],
+        result["printed"],
+        crossings=result["crossings"],
+        peaks=result["peaks"],
     )
 
 
-def _in_words(raised: Mapping[str, Any], cells: Mapping[str, int]) -> str:
-    """Return what a run raised, and the last of its places that is the user's: `KeyError: 'a' (In[3] line 2)`."""
+def _error_in_words(raised: Mapping[str, Any], cells: Mapping[str, int]) -> str:
+    """Return `KeyError: 'a' (In[3] line 2)`: the exception, and the last line of user code that it passed."""
     text = f"{raised['type']}: {raised['message']}".removesuffix(": ")
     for file, line in reversed(raised["lines"]):
         if file in cells or owner_of(file) == "user":

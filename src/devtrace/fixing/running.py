@@ -17,7 +17,7 @@ from devtrace.runtime.rank import ENDING
 
 @dataclass(frozen=True)
 class Running:
-    """`end` kills it with all that it has started, and waits for it."""
+    """A process that runs a program; `end` kills it with all that it has started, and waits for it."""
 
     pid: int
     asks: IO[str]
@@ -41,11 +41,11 @@ class Running:
         self.asks.flush()
 
 
-def started(command: Sequence[str], variables: Mapping[str, str], cwd: str | None = None) -> Running:
-    """Start a process in a group of its own, which has what the program starts too: its DataLoader's workers."""
-    for number in ENDING:  # which reach no other group
-        if signal.getsignal(number) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
-            signal.signal(number, lambda number, _: sys.exit(128 + number))
+def launch(command: Sequence[str], variables: Mapping[str, str], cwd: str | None = None) -> Running:
+    """Start a process in a group of its own, where what the program starts is, too: a DataLoader's workers."""
+    for signal_number in ENDING:  # the new group gets none of them: an exit lets this process end it
+        if signal.getsignal(signal_number) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+            signal.signal(signal_number, lambda number, _: sys.exit(128 + number))
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe, cwd=cwd, start_new_session=True)
     assert process.stdin is not None
@@ -60,7 +60,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def of_fork(pid: int, asks: IO[str], answers: IO[str]) -> Running:
+def running_fork(pid: int, asks: IO[str], answers: IO[str]) -> Running:
     """Return a fork of this process, which begins a group of its own."""
 
     def end() -> None:

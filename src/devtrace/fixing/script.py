@@ -38,36 +38,36 @@ class ScriptHost(Host):
     def __init__(self, asks: IO[str], answers: IO[str]) -> None:
         super().__init__(asks, answers)
         self._inherited = _open_files()
-        self.asked = self.branch_at(0, self.next())
+        self.request = self.branch_at(0, self.next_request())
 
     def codes(self, file: str) -> Iterator[CodeType]:
-        """Yield the statements of a script one by one; a later text may go on before each."""
-        at, (body, flags) = 0, _parsed(file)
-        while at < len(body):
-            if self.is_worth(self.asked) and _open_files() <= self._inherited and forks.could_go_on():
-                self.asked = self.branch_at(at, self.asked)
+        """Yield the code of each statement; a later run, with another text, may go on before any of them."""
+        index, (body, flags) = 0, _statements_and_flags(file)
+        while index < len(body):
+            if self.is_worth(self.request) and _open_files() <= self._inherited and forks.could_go_on():
+                self.request = self.branch_at(index, self.request)
                 self.join_devices()
-                body, flags = _parsed(file)
-            statement = body[at]
-            is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-            if not (at and is_text):  # by itself it would be the module's `__doc__`
+                body, flags = _statements_and_flags(file)
+            statement = body[index]
+            is_string = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+            if not (index and is_string):  # by itself it would be the module's `__doc__`
                 yield compile(ast.Module([statement], []), file, "exec", flags, dont_inherit=True)
-            at += 1
+            index += 1
 
     def join_devices(self) -> None:
         """Make one memory of all devices from here on, if that is asked."""
-        if self.asked["one_device"]:
+        if self.request["one_device"]:
             running_simulation().join()
 
 
 def _open_files() -> set[str]:
-    """Return the numbers of what is open: a fork reads and writes on where this process has."""
+    """Return the descriptors that are open: a fork would share them, and their positions, with this process."""
     folder = "/proc/self/fd"
-    return {each for each in os.listdir(folder) if os.path.lexists(f"{folder}/{each}")} if forks.CAN_FORK else set()
+    return {fd for fd in os.listdir(folder) if os.path.lexists(f"{folder}/{fd}")} if forks.CAN_FORK else set()
 
 
-def _parsed(file: str) -> tuple[list[ast.stmt], int]:
-    """Return the statements, and the flags with which all of them compile; what does not is raised here."""
+def _statements_and_flags(file: str) -> tuple[list[ast.stmt], int]:
+    """Return a file's statements and its flags of `__future__`; a file that does not compile raises here."""
     (whole,) = whole_file(file)
     return ast.parse(overlay.read(file)).body, whole.co_flags & _FUTURE
 
@@ -94,22 +94,22 @@ class Round(Launch):
         super().__init__(program, Options(simulate=devices))
         self._host, self._printed = host, Printed()
         sys.stdout = io.TextIOWrapper(self._printed, sys.stdout.encoding, sys.stdout.errors, write_through=True)
-        self._left = values.ValuesOfRun()
+        self._values = values.ValuesOfRun()
         self._print_error: Callable[[], None] = lambda: None
 
     def _start(self) -> None:
-        self._left.begin(self._namespace)
+        self._values.begin(self._namespace)
         super()._start()
         self._host.join_devices()
 
     def _leave_error(self, error: BaseException) -> None:
-        """Print it at the end, unless it is of a device: `devtrace fix` says what became of that."""
+        """Print an error at the end, unless it is a device error: `devtrace fix` reports that."""
         self._print_error = print_as_its_own(error, later=not isinstance(error, SystemExit))
 
     def _end(self) -> None:
         if self.recording is not None:
             self.recording.stop(self.error)
-            self._left.end()  # while tensors have their devices
+            self._values.end()  # while tensors have their devices
         super()._end()
 
     def _save_and_print(self) -> None:
@@ -121,8 +121,8 @@ class Round(Launch):
         error = None if isinstance(self.error, SystemExit) and not self.error.code else self.error
         ending: Ending = "signal" if self._ended_by else "raised" if error is not None else "ended"
         has_branched = self._host.has_branched  # and so runs once more from its top if it raised
-        more = {"raised": error and findings_json.raised(error), "has_branched": has_branched}
-        self._host.tell(ending, [report], self._left.values, printed, **more)
+        extra = {"raised": error and findings_json.raised(error), "has_branched": has_branched}
+        self._host.tell(ending, [report], self._values.values, printed, **extra)
         if not (has_branched or any(finding.severity == "error" for finding in report.findings)):
             self._print_error()
         gc.freeze()  # the interpreter, which ends, would look through all of torch

@@ -18,7 +18,7 @@ from devtrace.words.errors import UsageError
 
 _MARK: Final = "\ufeff"
 """Byte order mark, as text."""
-_ENDS: Final = ("\r\n", "\n", "\r")
+_LINE_ENDS: Final = ("\r\n", "\n", "\r")
 
 
 class Cell(TypedDict):
@@ -77,36 +77,36 @@ class SourceText:
 def with_edits(text: str, edits: Iterable[Edit], name: str) -> str:
     """Return a text with all edits, which must fit it; the ends of its lines stay."""
     lines = lines_of(text)
-    for edit in sorted(edits, key=lambda edit: -edit.line):
-        _apply(edit, lines, name)
+    for edit in sorted(edits, key=lambda edit: -edit.line):  # from the end, so that line numbers stay
+        _apply_edit(edit, lines, name)
     return "".join(lines)
 
 
-def _apply(edit: Edit, lines: list[str], name: str) -> None:
+def _apply_edit(edit: Edit, lines: list[str], name: str) -> None:
     before = edit.before.split("\n") if edit.before else []
-    start = edit.line - 1 if before else edit.line
-    found = [line.rstrip("\r\n").removeprefix(_MARK) for line in lines[start : start + len(before)]]
-    if found != [line.rstrip("\r") for line in before] or start > len(lines):
+    start = edit.line - 1 if before else edit.line  # an edit with no text before inserts below its line
+    present = [line.rstrip("\r\n").removeprefix(_MARK) for line in lines[start : start + len(before)]]
+    if present != [line.rstrip("\r") for line in before] or start > len(lines):
         raise UsageError.of("fix-unfit", name=name, line=edit.line)
     end = _line_end(lines, start)
-    if not before and start and not lines[start - 1].endswith(_ENDS):
+    if not before and start and not lines[start - 1].endswith(_LINE_ENDS):  # below a last line without an end
         lines[start - 1] += end
-    ended = not before or lines[start + len(before) - 1].endswith(_ENDS)
+    has_end = not before or lines[start + len(before) - 1].endswith(_LINE_ENDS)  # else the last line gets none
     new = [line + end for line in edit.after.split("\n")] if edit.after else []
     if before and lines[start].startswith(_MARK):
         new[:1] = [_MARK + line for line in new[:1]]
-    lines[start : start + len(before)] = new if ended or not new else [*new[:-1], new[-1].removesuffix(end)]
+    lines[start : start + len(before)] = new if has_end or not new else [*new[:-1], new[-1].removesuffix(end)]
 
 
-def _line_end(lines: list[str], at: int) -> str:
-    """Return how lines end around a line."""
-    near = [*lines[max(at - 1, 0) : at + 1], *lines[:1]]
-    return next((end for line in near for end in _ENDS if line.endswith(end)), "\n")
+def _line_end(lines: list[str], index: int) -> str:
+    """Return how the lines next to a place end."""
+    near_lines = [*lines[max(index - 1, 0) : index + 1], *lines[:1]]
+    return next((end for line in near_lines for end in _LINE_ENDS if line.endswith(end)), "\n")
 
 
 def forget_modules() -> None:
-    """Let the modules be imported anew that a text lies over, or that may have what is of one of these."""
-    changed = {import_name_of(file) for file in overlay.files()} - {""}  # as it is of a file that is no package's
+    """Drop the user's modules, and those of packages of which a file has another text: they are imported anew."""
+    changed = {import_name_of(file) for file in overlay.files()} - {""}  # a file of no package has this name
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None) or ""
         if name != "__main__" and file and (owner_of(file) == "user" or import_name_of(file) in changed):

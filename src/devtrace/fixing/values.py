@@ -54,29 +54,29 @@ def seed() -> None:
 
 def values_of(namespace: Mapping[str, object]) -> dict[str, Any]:
     """Return numbers, texts and tensors by the path to them: `model.weight`, `history[3]`."""
-    found: dict[str, Any] = {}
-    known: set[int] = set()
+    values: dict[str, Any] = {}
+    visited: set[int] = set()
     for name, value in list(namespace.items()):
         if not name.startswith("_") and name not in _OF_IPYTHON:
-            _add(found, known, name, value, DEEPEST)
-    return found
+            _collect_values(values, visited, name, value, DEEPEST)
+    return values
 
 
-def _add(found: dict[str, Any], known: set[int], path: str, value: Any, depth: int) -> None:
+def _collect_values(values: dict[str, Any], visited: set[int], path: str, value: Any, depth: int) -> None:
     if type(value) in _PLAIN:
-        found[path] = value
+        values[path] = value
     elif is_tensor(value) or type(value).__module__ == "numpy":
         numbers = _numbers(value)
         if numbers is not None:
-            found[path] = numbers
-    elif depth and id(value) not in known and not isinstance(value, ModuleType | FunctionType | type):
-        known.add(id(value))
-        for step, part in islice(_parts(value), MOST_ITEMS):
-            _add(found, known, path + step, part, depth - 1)
+            values[path] = numbers
+    elif depth and id(value) not in visited and not isinstance(value, ModuleType | FunctionType | type):
+        visited.add(id(value))
+        for step, part in islice(_parts_with_steps(value), MOST_ITEMS):
+            _collect_values(values, visited, path + step, part, depth - 1)
 
 
-def _parts(value: Any) -> list[tuple[str, Any]]:
-    """Return what a container or an object stores, with the step to each."""
+def _parts_with_steps(value: Any) -> list[tuple[str, Any]]:
+    """Return what a container or an object stores, with steps like `[3]` and `.weight`; a tensor as key is numbered."""
     kind = type(value)
     if issubclass(kind, dict):
         keys = [repr(key) if type(key) in (str, int) else at * is_tensor(key) for at, key in enumerate(value, 1)]
@@ -84,20 +84,20 @@ def _parts(value: Any) -> list[tuple[str, Any]]:
     for base in (list, tuple):
         if issubclass(kind, base):
             return [(f"[{index}]", part) for index, part in enumerate(base.__iter__(value))]
-    own = instance_dict(value)
-    tables = [own[name] for name in ("_parameters", "_buffers", "_modules") if isinstance(own.get(name), dict)]
+    stored = instance_dict(value)
+    tables = [stored[name] for name in ("_parameters", "_buffers", "_modules") if isinstance(stored.get(name), dict)]
     parts = [(f".{key}", part) for table in tables for key, part in table.items()]
-    return [*parts, *((f".{key}", part) for key, part in own.items() if not key.startswith("_"))]
+    return [*parts, *((f".{key}", part) for key, part in stored.items() if not key.startswith("_"))]
 
 
 def _numbers(array: Any) -> dict[str, Any] | None:
     """Return the shape, the type and the numbers of a tensor or an array; None if it has no plain numbers."""
     try:
-        plain = array.detach().to("cpu") if is_tensor(array) else array
-        flat = plain.reshape(-1)
+        on_cpu = array.detach().to("cpu") if is_tensor(array) else array
+        flat = on_cpu.reshape(-1)
         count = int(flat.shape[0])
-        some = flat[:: max(1, math.ceil(count / MOST_NUMBERS))].tolist()
-        numbers = [part for each in some for part in (each.real, each.imag)] if "complex" in str(array.dtype) else some
+        sample = flat[:: max(1, math.ceil(count / MOST_NUMBERS))].tolist()
+        numbers = [part for z in sample for part in (z.real, z.imag)] if "complex" in str(array.dtype) else sample
         data = {"shape": list(array.shape), "dtype": str(array.dtype), "numbers": numbers}
         json.dumps(data)
     except Exception:  # noqa: BLE001 (a sparse, fake or lazy one: it has no value here)
@@ -106,16 +106,16 @@ def _numbers(array: Any) -> dict[str, Any] | None:
 
 
 def differing(before: Values, after: Values) -> list[str]:
-    """Return the names of values of one run that another has not."""
-    return [name for name, value in before.items() if name not in after or not _is_same(value, after[name])]
+    """Return the names of values that a second run does not have, or has other than the first."""
+    return [name for name, value in before.items() if name not in after or not _is_same_value(value, after[name])]
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same_value(one: Any, other: Any) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
         if (one["shape"], one["dtype"]) != (other["shape"], other["dtype"]):
             return False
         close = CLOSE_IN_HALF if one["dtype"].endswith("float16") else CLOSE
-        finite = (each for each in one["numbers"] if type(each) in (int, float) and math.isfinite(each))
+        finite = (number for number in one["numbers"] if type(number) in (int, float) and math.isfinite(number))
         scale = max(map(abs, finite), default=0.0)
         pairs = zip(one["numbers"], other["numbers"], strict=True)
         return all(_is_close(left, right, close, TINY * scale) for left, right in pairs)
@@ -126,10 +126,10 @@ def _is_same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _is_close(one: Any, other: Any, close: float, least: float) -> bool:
+def _is_close(one: Any, other: Any, relative: float, absolute: float) -> bool:
     if type(one) is float and type(other) in (int, float):
         is_nan = math.isnan(one) and math.isnan(other)
-        return is_nan or one == other or math.isclose(one, other, rel_tol=close, abs_tol=least)
+        return is_nan or one == other or math.isclose(one, other, rel_tol=relative, abs_tol=absolute)
     return type(one) is type(other) and bool(one == other)
 
 
@@ -139,11 +139,11 @@ def is_same_output(before: str, after: str) -> bool:
     if _NUMBER.split(before) != _NUMBER.split(after):
         return False
     pairs = zip(_NUMBER.findall(before), _NUMBER.findall(after), strict=True)
-    return all(one == other or _is_close_text(one, other) for one, other in pairs)
+    return all(one == other or _is_close_number(one, other) for one, other in pairs)
 
 
-def _is_close_text(one: str, other: str) -> bool:
-    if "." not in one + other:
+def _is_close_number(one: str, other: str) -> bool:
+    if "." not in one + other:  # whole numbers must be equal
         return False
     digits = len(one.partition(".")[2].lower().partition("e")[0])
     return _is_close(float(one), float(other), CLOSE, 1.001 * 10.0**-digits if "e" not in one.lower() else 0.0)
@@ -164,34 +164,34 @@ class ValuesOfRun:
         self._namespace = namespace
         seed()
         if sys.gettrace() is None:  # a debugger or coverage is there first
-            sys.settrace(self._called)
+            sys.settrace(self._trace_call)
 
     def end(self) -> None:
         sys.settrace(None)
         self.values |= values_of(self._namespace)
 
-    def _called(self, frame: FrameType, event: str, _: Any) -> Any:
+    def _trace_call(self, frame: FrameType, event: str, _: Any) -> Any:
         caller, code = frame.f_back, frame.f_code
         if caller is None or caller.f_globals is not self._namespace or caller.f_code.co_name != "<module>":
             return None
-        is_whole = code.co_flags & inspect.CO_OPTIMIZED and not code.co_flags & inspect.CO_GENERATOR
-        if not is_whole or code.co_name[:1] == "<" or owner_of(code.co_filename) != "user":
+        is_plain_function = code.co_flags & inspect.CO_OPTIMIZED and not code.co_flags & inspect.CO_GENERATOR
+        if not is_plain_function or code.co_name[:1] == "<" or owner_of(code.co_filename) != "user":
             return None
         frame.f_trace_lines = False
-        return self._returns
+        return self._trace_return
 
-    def _returns(self, frame: FrameType, event: str, _: Any) -> Any:
+    def _trace_return(self, frame: FrameType, event: str, _: Any) -> Any:
         name = frame.f_code.co_qualname
         if event == "return":
             self._calls[name] += 1
-            if self._calls[name].bit_count() == 1:
-                found = _read(frame.f_locals)
-                self.values.update((f"{name}: {path}", value) for path, value in found.items())
-        return self._returns
+            if self._calls[name].bit_count() == 1:  # 1, 2, 4, 8 ...
+                values = _values_unseen(frame.f_locals)
+                self.values.update((f"{name}: {path}", value) for path, value in values.items())
+        return self._trace_return
 
 
-def _read(variables: Mapping[str, object]) -> dict[str, Any]:
-    """Return values while the program runs: no recording sees what reads them."""
+def _values_unseen(variables: Mapping[str, object]) -> dict[str, Any]:
+    """Return values while the program runs; no recording sees that they are read."""
     torch = sys.modules["torch"]
     with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():
         return values_of(variables)

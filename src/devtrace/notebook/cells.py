@@ -42,7 +42,7 @@ IPYTHONS_NAMES: Final = frozenset({"In", "get_ipython", "exit", "quit", "open"})
 class Cell:
     """A cell's code as it runs: the file name it goes by, and the line of the cell that its line 1 is.
 
-    `first` is 0 where code of this name is no part of the cell (`%time f()`): the line that runs it does what it does.
+    `first` is 0 if the code is no part of the cell's text (`%time f()`): then the line that runs it counts instead.
     """
 
     file: str
@@ -85,14 +85,14 @@ class History:
 
     def __init__(self) -> None:
         self._kept: dict[int, tuple[Traced, int]] = {}
-        self._last = 0
+        self._last_number = 0
 
     def add(self, traced: Traced) -> None:
-        if self._last in self._kept:
-            older, size = self._kept[self._last]
-            self._kept[self._last] = (older.without_case(), size)
-        self._last += 1
-        self._kept[self._last] = (traced, _bytes(traced.trace))
+        if self._last_number in self._kept:
+            older, size = self._kept[self._last_number]
+            self._kept[self._last_number] = (older.without_case(), size)
+        self._last_number += 1
+        self._kept[self._last_number] = (traced, _size_in_memory(traced.trace))
         while len(self._kept) > 1 and (len(self._kept) > self.most or self.bytes > self.most_bytes):
             del self._kept[min(self._kept)]
 
@@ -119,7 +119,7 @@ class History:
         return iter(self.numbered.values())
 
 
-def _bytes(trace: Trace) -> int:
+def _size_in_memory(trace: Trace) -> int:
     columns = [column for table in trace.values.values() for column in table.values()]
     arrays = [column.nbytes if hasattr(column, "nbytes") else column.flat.nbytes for column in columns]
     return sum(arrays) + sum(map(len, trace.strings))
@@ -131,7 +131,7 @@ class CellRun:
 
     cell: Cell
     options: Options
-    asked: bool
+    is_requested: bool
     thread: int = field(default_factory=threading.get_ident)
     began: float = field(default_factory=monotonic)
     recording: Recording | None = None
@@ -147,7 +147,7 @@ class CellRun:
     def finish(self, error: BaseException | None) -> Traced | None:
         """End the recording. A cell without ops that nobody asked for gives no trace (0.15 ms, not 1)."""
         recording = self.recording
-        if recording is None or (recording.empty and error is None and not self.asked):
+        if recording is None or (recording.empty and error is None and not self.is_requested):
             self.abandon()
             return None
         try:
@@ -203,12 +203,12 @@ class Tracing:
 
     def register_cell(self, cell: Cell) -> None:
         """Let sites in this cell's code say which cell and line they are."""
-        self.torch.call_when_imported(lambda: _register(cell))
+        self.torch.call_when_imported(lambda: _register_cell(cell))
 
     def adopt_cells(self, cells: Iterable[Cell]) -> None:
         """Let sites in the code of cells that ran before say which cell and line they are."""
         earlier = list(cells)
-        self.torch.call_when_imported(lambda: _adopt(earlier))
+        self.torch.call_when_imported(lambda: _adopt_cells(earlier))
 
     def switch(self, *, on: bool) -> None:
         """Trace every following cell, or only those that are asked for."""
@@ -216,7 +216,7 @@ class Tracing:
         self.notify("switched")
 
     def take_request(self, cell: Cell) -> bool:
-        """Return whether a trace of this cell was requested; a request is for one run."""
+        """Return whether a trace of this cell was requested, and forget that: a request is for one run."""
         requested = cell.id in self.requested
         self.requested.discard(cell.id)
         return requested
@@ -262,19 +262,19 @@ class Tracing:
 
     # One cell.
 
-    def begin(self, cell: Cell, options: Options, *, asked: bool = False) -> None:
+    def begin(self, cell: Cell, options: Options, *, is_requested: bool = False) -> None:
         """Trace from here to `finish` in this thread; where torch is not imported, from its import on.
 
-        `asked`: by a `%%devtrace`, which nothing else may cut short.
+        `is_requested`: a `%%devtrace` or a button asks for this trace, which nothing else may cut short.
         """
         options.check_files()
         self._step_aside("%%devtrace")
-        self.run = CellRun(cell, options, asked)
+        self.run = CellRun(cell, options, is_requested)
         try:
             if options.simulate or self.torch.is_imported:
                 self._record()
             else:
-                self.torch.call_when_imported(self._record_on_arrival)
+                self.torch.call_when_imported(self._record_on_import)
         except BaseException:
             self.abandon()
             raise
@@ -282,9 +282,9 @@ class Tracing:
 
     def finish(self, error: BaseException | None = None) -> Traced | None:
         """End the recording; None where torch was not imported."""
-        run = self._end()
+        run = self._take_run()
         traced = run.finish(error) if run is not None else None
-        if run is not None and traced is not None and (note := self._note(traced.trace, run.options, error)):
+        if run is not None and traced is not None and (note := self._note_on_devices(traced.trace, run.options, error)):
             from devtrace.api.results import with_note
 
             report = with_note(traced.report, note)
@@ -297,31 +297,31 @@ class Tracing:
         return traced
 
     def keep(self, traced: Traced) -> None:
-        """Keep what was found out of a cell otherwise than by tracing it."""
+        """Keep the report of a cell that was explained without being traced."""
         self.history.add(traced)
         self.notify("finished", traced)
 
-    def _note(self, trace: TraceData, options: Options, error: BaseException | None) -> str:
-        """Say which names are on devices that ended with the cell, that nothing was, or how to get devices; or ""."""
+    def _note_on_devices(self, trace: TraceData, options: Options, error: BaseException | None) -> str:
+        """Say how to get devices, which names are on those that ended with the cell, or that it used none; else ""."""
         if error is not None and (hint := left_on_devices.hint_without_cuda(error)):
             return hint
         if not options.simulate or self.simulated:
             return ""
-        left = left_on_devices.sentence(self.names_of_user, options.simulate)
-        return left or left_on_devices.sentence_on_none(trace, options.simulate)
+        note = left_on_devices.sentence(self.names_of_user, options.simulate)
+        return note or left_on_devices.sentence_on_none(trace, options.simulate)
 
     def abandon(self) -> None:
         """End the recording, if there is one, and forget it."""
-        run = self._end()
+        run = self._take_run()
         if run is not None:
             run.abandon()
             self.notify("finished")
 
     def _step_aside(self, what: str) -> None:
-        """End the trace of the cell around, if only `switch` asked for it; that of another thread's cell never."""
+        """End the running trace if only `switch` asked for it; raise if a user did, or if it is another thread's."""
         if self.run is None:
             return
-        if self.run.asked or self.run.thread != threading.get_ident():
+        if self.run.is_requested or self.run.thread != threading.get_ident():
             raise UsageError.of("nested-trace", what=what)
         self.abandon()
 
@@ -336,12 +336,12 @@ class Tracing:
             namespace=self.namespace,
             **options.of_recording,
         )
-        # Before it begins, so that whatever stops it there can take it back.
+        # Before it begins, so that `abandon` ends it if its beginning fails.
         self.run.recording = recording
         recording.__enter__()
 
-    def _record_on_arrival(self) -> None:
-        """Begin inside of the cell's `import torch`, into which no exception of ours may come."""
+    def _record_on_import(self) -> None:
+        """Begin to record inside of the cell's `import torch`, where no exception of ours may be raised."""
         if self.run is None or self.run.thread != threading.get_ident():
             return
         try:
@@ -349,13 +349,13 @@ class Tracing:
         except Exception as fault:  # noqa: BLE001 (kept for `finish`, which raises it)
             self.run.fault = fault
 
-    def _end(self) -> CellRun | None:
+    def _take_run(self) -> CellRun | None:
         run, self.run = self.run, None
-        self.torch.cancel(self._record_on_arrival)
+        self.torch.cancel(self._record_on_import)
         return run
 
 
-def _register(cell: Cell) -> None:
+def _register_cell(cell: Cell) -> None:
     from devtrace.recording.columns import sites
 
     if cell.first:
@@ -364,7 +364,7 @@ def _register(cell: Cell) -> None:
         sites.forget_cell(cell.file)
 
 
-def _adopt(cells: Iterable[Cell]) -> None:
+def _adopt_cells(cells: Iterable[Cell]) -> None:
     from devtrace.recording.columns import sites
     from devtrace.source.live_objects import CellText
 

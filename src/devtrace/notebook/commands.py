@@ -42,11 +42,11 @@ class Commands:
         if name in self.tracing.companions:
             self.tracing.companions[name].command(argument, self.screen)
             return None
-        does: Callable[[str], Report | None] = getattr(self, f"_{name}")
-        return does(argument)
+        subcommand: Callable[[str], Report | None] = getattr(self, f"_{name}")
+        return subcommand(argument)
 
     def cell_failed(self, cell: Cell, error: BaseException) -> None:
-        """A cell that was not traced has failed."""
+        """Tell each feature that a cell failed which was not traced."""
         for companion in self.tracing.companions.values():
             companion.cell_failed(cell, error, self.screen)
 
@@ -60,12 +60,12 @@ class Commands:
         show(traced.report, self.screen, timeline=options.timeline)
         try:
             if options.save:
-                _write(sentence("magic.the-trace"), options.save, options.saver(traced.trace))
+                _write_file(sentence("magic.the-trace"), options.save, options.saver(traced.trace))
             if options.html:
-                _write(sentence("magic.the-report"), options.html, traced.report.to_html)
-            for form in _files(traced, options):
+                _write_file(sentence("magic.the-report"), options.html, traced.report.to_html)
+            for form in _requested_forms(traced, options):
                 key = "magic.the-sarif" if form.what == "cli.sarif" else "magic.the-findings"
-                _write(sentence(key), form.path, form.write)
+                _write_file(sentence(key), form.path, form.write)
         except UsageError as error:
             sys.stderr.write(sentence("run.line", text=error) + "\n")
 
@@ -91,15 +91,15 @@ class Commands:
 
     def _status(self, _: str) -> None:
         tracing, spec = self.tracing, self.tracing.simulated
-        kept, size = comma().join(traced.label for traced in tracing.history), tracing.history.bytes
+        labels, size = comma().join(traced.label for traced in tracing.history), tracing.history.bytes
         rows = {
             "status.traced": sentence("status.every-cell" if tracing.on else "status.asked-cells"),
             "status.simulated": sentence("status.simulated-devices", devices=names_of(spec), spec=spec)
             if spec
             else sentence("status.nothing"),
             "status.torch": sentence("status.torch-imported" if tracing.torch.is_imported else "status.torch-awaited"),
-            "status.kept": sentence("status.kept-traces", kept=kept, size=size)
-            if kept
+            "status.kept": sentence("status.kept-traces", kept=labels, size=size)
+            if labels
             else sentence("status.no-trace"),
         }
         _print(table((sentence(key), value) for key, value in rows.items()))
@@ -110,18 +110,18 @@ class Commands:
         _print(describe())
 
     def _report(self, key: str) -> Report:
-        return self._kept(key).report
+        return self._find_trace(key).report
 
     def _devices(self, _: str) -> None:
         from devtrace.notebook.device_list import device_list
 
-        listed = device_list(self.tracing)
-        self.screen.publish({"text/plain": listed["text/plain"]} if self.screen.text_only else listed, {})
+        bundle = device_list(self.tracing)
+        self.screen.publish({"text/plain": bundle["text/plain"]} if self.screen.text_only else bundle, {})
 
     def _save(self, argument: str) -> None:
-        traced, file = self._kept(""), argument.removeprefix(usage.CASE)
+        traced, file = self._find_trace(""), argument.removeprefix(usage.CASE)
         options = Options(case=file != argument)
-        _write(sentence("magic.the-trace-of", label=traced.label), file, options.saver(traced.trace))
+        _write_file(sentence("magic.the-trace-of", label=traced.label), file, options.saver(traced.trace))
 
     def _simulate(self, devices: str) -> None:
         if devices == "off":
@@ -166,7 +166,7 @@ class Commands:
     def _help(self, _: str) -> None:
         _print(usage.help_text())
 
-    def _kept(self, key: str) -> Traced:
+    def _find_trace(self, key: str) -> Traced:
         traced = self.tracing.history.find(key)
         if traced is None:
             kept = self.tracing.history.labels()
@@ -175,15 +175,15 @@ class Commands:
         return traced
 
 
-def _write(what: str, name: str, write: Callable[[Path], object]) -> None:
+def _write_file(what: str, name: str, write: Callable[[Path], object]) -> None:
     """Write a file; the ranks of a job, which run the same cell, write one each."""
     file = ranked_path(name, rank_of_job())
     write_as_asked(file, write, what)
     _print(sentence("magic.written", what=what, file=file))
 
 
-def _files(traced: Traced, options: Options) -> Iterator[Form]:
-    """Yield what is asked for; nothing is imported for a cell that asks for none."""
+def _requested_forms(traced: Traced, options: Options) -> Iterator[Form]:
+    """Yield the JSON and SARIF files that a cell asks for; without any, nothing is imported."""
     if options.json or options.sarif:
         from devtrace.contract.code_scanning import project_folder
         from devtrace.contract.entries import entries_of

@@ -48,7 +48,7 @@ class Magic(Keyword):
 
 
 class Companion:
-    """One of a session. Each method may do nothing."""
+    """A feature in one session, called at its events. Each method may do nothing."""
 
     magic: ClassVar[Magic]
 
@@ -56,14 +56,14 @@ class Companion:
         self.tracing = tracing
 
     def command(self, argument: str, screen: Screen) -> None:
-        """Do what its subcommand asks for."""
+        """Run its subcommand of `%devtrace`."""
 
     def answer(self, message: Message) -> bool:
-        """Do what the panel asks for; return whether it is this one's to do."""
+        """Do what a message of the panel asks for; return False if the message is not for this feature."""
         return False
 
     def news(self, parts: Collection[str]) -> Message:
-        """Return what the panel shows of these parts."""
+        """Return the fields that this feature adds to an update of these parts of the panel."""
         return {}
 
     def cell_failed(self, cell: Cell, error: BaseException, screen: Screen) -> None:

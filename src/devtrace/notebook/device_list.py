@@ -23,51 +23,51 @@ Section = tuple[str, tuple[tuple[str, str], ...]]
 def device_list(tracing: Tracing) -> dict[str, str]:
     """Return the list by MIME type; nothing of the notebook's names is run or changed."""
     inventory = drain(whole_listing(tracing.names_of_user(), simulated=bool(tracing.simulated)))
-    sections = (*_names(inventory), _findings(_last_of_each_cell(tracing.history)))
-    text = "\n\n".join("\n".join([heading, *_columns(lines)]) for heading, lines in sections)
-    html = "\n".join(f"<div><b>{escape_markup(heading)}</b></div>\n{_table(lines)}" for heading, lines in sections)
+    sections = (*_device_sections(inventory), _findings_section(_last_of_each_cell(tracing.history)))
+    text = "\n\n".join("\n".join([heading, *_aligned_lines(lines)]) for heading, lines in sections)
+    html = "\n".join(f"<div><b>{escape_markup(heading)}</b></div>\n{_html_table(lines)}" for heading, lines in sections)
     return {"text/html": f'<div data-devtrace="devices">\n{html}\n</div>', "text/plain": text}
 
 
-def _names(inventory: Row) -> Iterator[Section]:
+def _device_sections(inventory: Row) -> Iterator[Section]:
     if not inventory["devices"]:
         yield sentence("devices.none"), ()
     for total in inventory["devices"]:
         device = total["device"]
-        rows = [row for row in inventory["holdings"] if any(each["device"] == device for each in row["devices"])]
+        rows = [row for row in inventory["holdings"] if any(share["device"] == device for share in row["devices"])]
         simulated = sentence("devices.simulated") if total["simulated"] else ""
         size = sentence("devices.total", count=total["tensors"], size=total["bytes"])
-        lines = [line for row in rows[:MOST_NAMES] for line in _lines(row, device)]
+        lines = [line for row in rows[:MOST_NAMES] for line in _holding_lines(row, device)]
         more = len(rows) - MOST_NAMES
         left_out = [("", sentence("devices.more", count=more))] if more > 0 else []
-        yield f"{device}{simulated}{size}", (*_memory(total), *lines, *left_out)
+        yield f"{device}{simulated}{size}", (*_memory_lines(total), *lines, *left_out)
 
 
-def _memory(total: Row) -> Iterator[tuple[str, str]]:
+def _memory_lines(total: Row) -> Iterator[tuple[str, str]]:
     if "memory" in total:
-        used, highest, limit = (format_memory(total["memory"][each]) for each in ("used", "highest", "limit"))
+        used, highest, limit = (format_memory(total["memory"][name]) for name in ("used", "highest", "limit"))
         key = "devices.in-use-of" if total["memory"]["limit"] else "devices.in-use"
         yield "", sentence(key, size=used, highest=highest, limit=limit)
         for holder in total["memory"]["holders"]:
             yield "", sentence("memory-peak.part", size=format_memory(holder["bytes"]), what=holder["what"])
 
 
-def _lines(row: Row, device: str) -> Iterator[tuple[str, str]]:
-    here = next(each for each in row["devices"] if each["device"] == device)
+def _holding_lines(row: Row, device: str) -> Iterator[tuple[str, str]]:
+    here = next(share for share in row["devices"] if share["device"] == device)
     names = " = ".join(safe_line(name, 60) for name in [row["name"], *row["names"]][:3])
-    yield names, f"{_what(row)}  {format_bytes(here['bytes'])}"
+    yield names, f"{_type_and_shape(row)}  {format_bytes(here['bytes'])}"
     for part in row.get("parts", ()):
-        if any(each["device"] == device for each in part["devices"]):
-            yield f"  {safe_line(row['name'], 60)}.{safe_line(part['path'], 80)}", _what(part)
+        if any(share["device"] == device for share in part["devices"]):
+            yield f"  {safe_line(row['name'], 60)}.{safe_line(part['path'], 80)}", _type_and_shape(part)
 
 
-def _what(row: Row) -> str:
+def _type_and_shape(row: Row) -> str:
     shape = f" {row['dtype']} {tuple(row['shape'])}" if "shape" in row else ""
     return f"{safe_line(row['type'], 60)}{shape}"
 
 
 def _last_of_each_cell(history: Iterable[Traced]) -> list[Traced]:
-    """Return the traces that the last run of each cell left, as the sidebar does."""
+    """Return the trace of each cell's last run, the newest last, as the sidebar lists them."""
     last: dict[str, Traced] = {}
     for traced in history:
         key = traced.cell.id or traced.label
@@ -76,8 +76,8 @@ def _last_of_each_cell(history: Iterable[Traced]) -> list[Traced]:
     return list(last.values())
 
 
-def _findings(history: list[Traced]) -> Section:
-    found = [
+def _findings_section(history: list[Traced]) -> Section:
+    findings = [
         (traced, finding)
         for traced in reversed(history)
         for finding in traced.report.findings
@@ -85,20 +85,20 @@ def _findings(history: list[Traced]) -> Section:
     ]
     lines = [
         (f"{palette.sign(finding.severity)} {finding.site or traced.label}", safe_line(finding.message, 400))
-        for traced, finding in found[:MOST_FINDINGS]
+        for traced, finding in findings[:MOST_FINDINGS]
     ]
-    more = len(found) - MOST_FINDINGS
+    more = len(findings) - MOST_FINDINGS
     left_out = [("", sentence("report.more", count=more))] if more > 0 else []
     cells = comma().join(traced.label for traced in history)
     heading = sentence("devices.findings", cells=cells) if cells else sentence("devices.no-cells")
-    return heading if found or not cells else sentence("devices.no-findings", cells=cells), (*lines, *left_out)
+    return heading if findings or not cells else sentence("devices.no-findings", cells=cells), (*lines, *left_out)
 
 
-def _columns(lines: tuple[tuple[str, str], ...]) -> list[str]:
+def _aligned_lines(lines: tuple[tuple[str, str], ...]) -> list[str]:
     width = min(max((len(name) for name, _ in lines), default=0), 40)
     return [f"  {name:<{width}}  {rest}".rstrip() for name, rest in lines]
 
 
-def _table(lines: tuple[tuple[str, str], ...]) -> str:
+def _html_table(lines: tuple[tuple[str, str], ...]) -> str:
     rows = (f"<tr><td>{escape_markup(name)}</td><td>{escape_markup(rest, 500)}</td></tr>" for name, rest in lines)
     return f"<table>{''.join(rows)}</table>" if lines else ""

@@ -21,7 +21,7 @@ def earlier_cells(shell: Any) -> Iterator[Cell]:
     if history is None:
         return
     typed, ran = history.input_hist_raw, history.input_hist_parsed
-    for file, code in list(_compiled()):
+    for file, code in list(_compiled_code()):
         number = _number_of(shell, file)
         # `%%capture` gives the number of the next cell to the code that it runs.
         for count in (number, number - 1):
@@ -38,7 +38,7 @@ def earlier_texts(shell: Any) -> dict[str, tuple[str, str]]:
     return {f"In[{count}]": (f"In[{count}]", text) for count, text in enumerate(typed) if count and text.strip()}
 
 
-def _compiled() -> Iterator[tuple[str, str]]:
+def _compiled_code() -> Iterator[tuple[str, str]]:
     """Yield the names and texts of code that has no file."""
     for name, entry in list(linecache.cache.items()):
         if len(entry) == 4 and (entry[1] is None or name.startswith("<")):  # IPython 7 gives a time
@@ -48,14 +48,14 @@ def _compiled() -> Iterator[tuple[str, str]]:
 def _number_of(shell: Any, file: str) -> int:
     """Return the number of the cell that ran code of this name last, 0 for no cell's."""
     # IPython 7, which Colab has, answers for no name: the number is in `<ipython-input-3-0a1b>` itself.
-    named = getattr(shell.compile, "format_code_name", re.compile(r"(ipython-input-\d+)").search)(file)
-    number = _NUMBER.search(named[1]) if named else None
+    label = getattr(shell.compile, "format_code_name", re.compile(r"(ipython-input-\d+)").search)(file)
+    number = _NUMBER.search(label[1]) if label else None
     return int(number[0]) if number else 0
 
 
 def _first_line(code: str, typed: str, ran: str) -> int:
-    """Return the line of the typed cell on which the code begins, 0 where the code is not of this cell."""
+    """Return the line of the typed cell on which the code begins, 0 if the cell does not have this code."""
     if code.strip() == ran.strip():
         return 1 + typed[: len(typed) - len(typed.lstrip())].count("\n")
-    at = typed.rfind(code.strip()) if code.strip() else -1
-    return 1 + typed[:at].count("\n") if at >= 0 else 0
+    position = typed.rfind(code.strip()) if code.strip() else -1
+    return 1 + typed[:position].count("\n") if position >= 0 else 0

@@ -32,17 +32,17 @@ def sentence(names_of_user: Callable[[], Mapping[str, Any]], devices: str) -> st
     expired: Any = sys.modules.get("devtrace.simulation.expired_tensors")
     if expired is None or not expired.any_expired():
         return ""
-    found = drain(listing(names_of_user()))
-    ended = {row["device"] for row in found["devices"] if row["simulated"]}
-    names = [row["name"] for row in found["holdings"] if any(share["device"] in ended for share in row["devices"])]
+    inventory = drain(listing(names_of_user()))
+    ended = {row["device"] for row in inventory["devices"] if row["simulated"]}
+    names = [row["name"] for row in inventory["holdings"] if any(share["device"] in ended for share in row["devices"])]
     if not names:
         return ""
     return catalogue.sentence(
-        "report.left-on-devices", names=_few(names), count=len(names), devices=sorted(ended), spec=devices
+        "report.left-on-devices", names=_shortened(names), count=len(names), devices=sorted(ended), spec=devices
     )
 
 
-def _few(names: list[str]) -> list[str]:
+def _shortened(names: list[str]) -> list[str]:
     if len(names) <= _MOST:
         return names
     return [*names[: _MOST - 1], catalogue.sentence("report.more-names", count=len(names) - _MOST + 1)]

@@ -73,9 +73,9 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
         super().__init__(**traits)
         self._lock = threading.RLock()
         self._reader: _RecordingReader | None = None
-        self._waiting: list[Message] = []
+        self._ended_messages: list[Message] = []
         self._feed = Feed(self._look, lambda: PERIOD if self._reader is not None else None)
-        self._unwatch = watch(self._recording)
+        self._unwatch = watch(self._on_recording)
         self.on_msg(self._receive)
 
     def __repr__(self) -> str:
@@ -87,21 +87,21 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
         self._feed.close()
         super().close()
 
-    def _recording(self, what: str, recording: record) -> None:
+    def _on_recording(self, what: str, recording: record) -> None:
         if getattr(self.comm, "_closed", False):
             self.close()  # marimo closes what a cell showed when it runs again, and tells nobody
             return
         with self._lock:
             if what == "began":
-                self._reader, self._waiting = _RecordingReader(recording), []
+                self._reader, self._ended_messages = _RecordingReader(recording), []
                 self.send(self._reader.begin)
             elif self._reader is not None and self._reader.recording is recording:
                 self._look()
                 end = {"kind": "end"} | self._reader.progress()
                 self.send(end)
                 if not self._is_seen:
-                    again = self._reader.again()
-                    self._waiting = [(again.begin, []), again.unsent(), (end, [])]
+                    from_beginning = self._reader.from_beginning()
+                    self._ended_messages = [(from_beginning.begin, []), from_beginning.unsent(), (end, [])]
                 self._reader = None
         self._feed.wake()
 
@@ -129,15 +129,15 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
         """Send the whole recording to a view that comes late; views that were there begin again with it."""
         with self._lock:
             if self._reader is None:
-                for content, buffers in self._waiting or [({"kind": "idle"}, [])]:
+                for content, buffers in self._ended_messages or [({"kind": "idle"}, [])]:
                     self.send(content, buffers)
-                self._waiting = []
+                self._ended_messages = []
                 return
             self._start_again(self._reader)
         self._feed.wake()
 
     def _start_again(self, reader: _RecordingReader) -> None:
-        self._reader = reader.again()
+        self._reader = reader.from_beginning()
         self.send(self._reader.begin)
 
 
@@ -160,7 +160,7 @@ def _with_its_view() -> type[LiveView]:
 
 
 class _RecordingReader:
-    """Reads a recording that runs, and each op once."""
+    """Reads a running recording: each op once."""
 
     def __init__(self, recording: record) -> None:
         growth, counter = recording.growth(), recording.counter()
@@ -172,8 +172,8 @@ class _RecordingReader:
         self.is_of_main_thread = threading.current_thread() is threading.main_thread()
         self._growth, self._counter = growth, counter
 
-    def again(self) -> _RecordingReader:
-        """Return one that reads the same recording from its beginning."""
+    def from_beginning(self) -> _RecordingReader:
+        """Return a reader of the same recording that begins again with its first op."""
         reader = _RecordingReader(self.recording)
         reader._start_again_at = reader.begun + reader.begun - self.begun
         reader.begun, reader.is_of_main_thread = self.begun, self.is_of_main_thread
@@ -184,7 +184,7 @@ class _RecordingReader:
         return {"kind": "begin", "title": self.recording.name}
 
     def is_time_to_start_again(self) -> bool:
-        """Return whether it has run twice as long as at the last start: all of it is sent twice at most."""
+        """Return whether the recording has run twice as long as at the last start: each op is sent twice at most."""
         return monotonic() >= self._start_again_at
 
     def progress(self) -> dict[str, Any]:

@@ -90,20 +90,20 @@ _Refused.__name__ = IPythonUsageError.__name__
 
 @dataclass(slots=True)
 class _RunningCell:
-    """A cell between pre_run_cell and post_run_cell: `options` if it is traced, `asked` if by a `%%devtrace`."""
+    """A cell between pre_run_cell and post_run_cell: `options` if it is traced, `is_requested` if on request."""
 
     raw: str
     cell: Cell
     options: Options | None = None
-    asked: bool = False
+    is_requested: bool = False
     refused: _Refused | None = None
     began: float = field(default_factory=monotonic)
 
     def part(self, file: str, code: str, raw: str) -> Cell:
-        """Make a Cell of code that this cell runs through IPython: lines of the cell, else a text of its own."""
-        at = self.raw.rfind(raw.strip())
-        first = 1 + self.raw[:at].count("\n")
-        return replace(self.cell, file=file, code=code, first=first) if at >= 0 else Cell(file, code)
+        """Return a Cell for code that this cell runs through IPython: at its line in this cell if the text is there."""
+        position = self.raw.rfind(raw.strip())
+        first = 1 + self.raw[:position].count("\n")
+        return replace(self.cell, file=file, code=code, first=first) if position >= 0 else Cell(file, code)
 
 
 class Extension:
@@ -124,7 +124,7 @@ class Extension:
             self._undo.close()
 
     def leave_running_cell(self) -> None:
-        """Take what runs from here on, in a fork that a cell asked for, for no part of that cell."""
+        """Forget the running cell in a fork that it asked for: what runs from here on is no part of it."""
         self._stack().clear()
 
     def _install(self, undo: ExitStack) -> None:
@@ -137,14 +137,14 @@ class Extension:
             self.tracing.simulate(devices)
         lists: list[tuple[list[Any], Any]] = [
             (self.shell.input_transformers_cleanup, self._without_magic),
-            (self.shell.events.callbacks["pre_run_cell"], self._before),
-            (self.shell.events.callbacks["post_run_cell"], self._after),
+            (self.shell.events.callbacks["pre_run_cell"], self._on_pre_run_cell),
+            (self.shell.events.callbacks["post_run_cell"], self._on_post_run_cell),
         ]
         if _context_matcher:
             lists.append((self.shell.Completer.custom_matchers, self._complete))
-        for entries, entry in lists:
-            entries.append(entry)
-            undo.callback(_discard, entries, entry)
+        for callbacks, callback in lists:
+            callbacks.append(callback)
+            undo.callback(_discard, callbacks, callback)
         magics = (
             ("line", "devtrace", self._line_magic),
             ("cell", "devtrace", self._cell_magic),
@@ -161,7 +161,7 @@ class Extension:
         undo.callback(panel_comm.open_panel(self.shell, self.tracing))
 
     def _show_traceback(self, show: Call, exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
-        """Hide our frames before an error is shown; not by the shell's one slot for handlers, which is the user's."""
+        """Hide our frames before an error is shown. The shell has a slot for one handler, which is left to the user."""
         error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
         if isinstance(error, BaseException):
             hide_our_frames(error)
@@ -174,20 +174,20 @@ class Extension:
         stack: list[_RunningCell] = vars(self._local).setdefault("stack", [])
         return stack
 
-    def _before(self, info: ExecutionInfo) -> None:
+    def _on_pre_run_cell(self, info: ExecutionInfo) -> None:
         stack = self._stack()
         outer = stack[0] if stack else None
-        running = _RunningCell(info.raw_cell or "", Cell("", self._code(info)))
+        running = _RunningCell(info.raw_cell or "", Cell("", self._code_of(info)))
         stack.append(running)
         with self._guarded():
-            running.cell = self._cell(info, running.cell.code, outer)
+            running.cell = self._cell_of(info, running.cell.code, outer)
             if outer is not None:
                 self.tracing.register_cell(running.cell)
                 return
-            self._introduce(running)
-            self._begin(running)
+            self._register(running)
+            self._begin_trace(running)
 
-    def _after(self, result: ExecutionResult | None) -> None:
+    def _on_post_run_cell(self, result: ExecutionResult | None) -> None:
         stack = self._stack()
         # IPython ends a cell with nothing in it that it never began.
         is_empty = result is not None and result.info is not None and not (result.info.raw_cell or "").strip()
@@ -201,36 +201,36 @@ class Extension:
         _discard(self.shell.ast_transformers, running.refused)
         if running.options is not None:
             with self._clear.behind(), self._guarded():
-                self._finish(running, running.options, result, error)
+                self._end_trace(running, running.options, result, error)
         elif not stack and error is not None:
             with self._guarded("magic.not-explained"):
                 self.commands.cell_failed(running.cell, error)
 
     @contextmanager
     def _guarded(self, what: str = "magic.not-traced-to-its-end") -> Iterator[None]:
-        """A fault of ours is a line, never the user's exception."""
+        """Turn an exception of devtrace's own code into a line on stderr: the user's cell must not fail of it."""
         try:
             yield
         except (Exception, KeyboardInterrupt) as fault:  # noqa: BLE001 (the cell runs on, whatever it was)
             sys.stderr.write(sentence_of_fault(what, fault) + "\n")
 
-    def _begin(self, running: _RunningCell) -> None:
-        lines = self._cleaned(running.raw)
-        at = usage.magic_line(lines)
+    def _begin_trace(self, running: _RunningCell) -> None:
+        lines = self._cleaned_lines(running.raw)
+        index = usage.magic_line(lines)
         requested = self.tracing.take_request(running.cell)
-        misplaced = usage.line_of_misplaced(running.cell.code) if at is None else 0
-        if at is None and not misplaced and (self.tracing.run is not None or not (requested or self.tracing.on)):
+        misplaced = usage.line_of_misplaced(running.cell.code) if index is None else 0
+        if index is None and not misplaced and (self.tracing.run is not None or not (requested or self.tracing.on)):
             return
-        running.asked = requested or at is not None
+        running.is_requested = requested or index is not None
         try:
             if misplaced:
                 raise usage.misplaced(misplaced + running.cell.first - 1)
-            options = Options(max_ops=self.tracing.max_ops, budget=None if running.asked else STANDING_BUDGET)
-            if at is not None:
-                options = usage.cell_options(self._expanded(lines[at][len("%%devtrace") :]))
-            self.tracing.begin(running.cell, options, asked=running.asked)
+            options = Options(max_ops=self.tracing.max_ops, budget=None if running.is_requested else STANDING_BUDGET)
+            if index is not None:
+                options = usage.cell_options(self._with_names_filled_in(lines[index][len("%%devtrace") :]))
+            self.tracing.begin(running.cell, options, is_requested=running.is_requested)
         except DevtraceError as error:
-            if at is None and not misplaced:
+            if index is None and not misplaced:
                 raise
             running.refused = _Refused(str(error))
             self.shell.ast_transformers.insert(0, running.refused)
@@ -238,29 +238,29 @@ class Extension:
             running.options = options
             self._clear.begin(self.shell.display_pub)
 
-    def _finish(self, running: _RunningCell, options: Options, result: ExecutionResult | None, error: Any) -> None:
+    def _end_trace(self, running: _RunningCell, options: Options, result: ExecutionResult | None, error: Any) -> None:
         if result is not None and result.error_before_exec is not None:
             self.tracing.abandon()
             return
         traced = self.tracing.finish(error)
-        if running.asked and usage.is_alone(running.raw):
+        if running.is_requested and usage.is_alone(running.raw):
             sys.stdout.write(sentence("magic.empty-cell") + "\n")
             return
         # What %%time was given may be no Python either.
         if isinstance(error, SyntaxError) and (traced is None or not len(traced.trace.ops)):
             return
-        if running.asked:
+        if running.is_requested:
             self.commands.show_asked(traced, options)
         elif traced is not None:
             self.commands.show_in_passing(traced)
 
-    def _expanded(self, line: str) -> str:
-        """With {names} and $names filled in, as in the line of any magic; the depth keeps our own names out."""
+    def _with_names_filled_in(self, line: str) -> str:
+        """Return a line with {names} and $names filled in, as for any magic; the depth keeps our own names out."""
         return self.shell.var_expand(line, depth=1_000_000) if "{" in line or "$" in line else line
 
     # Which cell it is.
 
-    def _code(self, info: ExecutionInfo) -> str:
+    def _code_of(self, info: ExecutionInfo) -> str:
         """Return the cell as IPython transformed it; before version 9 it does not pass it on."""
         raw = info.raw_cell or ""
         try:
@@ -268,7 +268,7 @@ class Extension:
         except Exception:  # noqa: BLE001 (anybody's transformer; IPython shows what it raises)
             return raw
 
-    def _cell(self, info: ExecutionInfo, code: str, outer: _RunningCell | None) -> Cell:
+    def _cell_of(self, info: ExecutionInfo, code: str, outer: _RunningCell | None) -> Cell:
         raw = info.raw_cell or ""
         # IPython raises execution_count when it begins a cell of the history (9) or ends it (8); prompt_count knows.
         number = self.shell.displayhook.prompt_count if info.store_history else self.shell.execution_count
@@ -278,10 +278,10 @@ class Extension:
         parent = getattr(self.shell, "parent_header", None) or {}
         id = getattr(info, "cell_id", None) or str(parent.get("metadata", {}).get("cellId", ""))
         blank = raw[: len(raw) - len(raw.lstrip())].count("\n")
-        first = 1 + blank + usage.lines_above(self._cleaned(raw))
+        first = 1 + blank + usage.lines_above(self._cleaned_lines(raw))
         return Cell(file, code, number if info.store_history else None, id, first)
 
-    def _cleaned(self, raw: str) -> list[str]:
+    def _cleaned_lines(self, raw: str) -> list[str]:
         """Return the lines as they reach our transformer: without blank ones above, indent and prompts."""
         lines = raw.splitlines(keepends=True)
         for transform in self.shell.input_transformers_cleanup:
@@ -297,20 +297,20 @@ class Extension:
     # Left out of IPython's is-it-complete check, so that a terminal waits for the lines below `%%devtrace`.
     _without_magic.has_side_effects = True  # type: ignore[attr-defined]
 
-    def _introduce(self, running: _RunningCell) -> None:
-        """Make known which lines the cell's code is from, and the code that its own magics run."""
+    def _register(self, running: _RunningCell) -> None:
+        """Register a cell: its text, and which lines its code and that of its own magics have."""
         self.tracing.register_cell(running.cell)
         key = running.cell.id or running.cell.label
         for earlier in [cell for cell, known in self.tracing.ran.items() if known == (cell, running.raw)]:
             del self.tracing.ran[earlier]  # the same cell, when its id was not known yet
         self.tracing.took.pop(key, None)
         self.tracing.ran[key] = (running.cell.label, running.raw)
-        below = dict(usage.bodies(lines := running.raw.splitlines(keepends=True)))
+        starts = dict(usage.bodies(lines := running.raw.splitlines(keepends=True)))
         for magic, files in _TIMED.items():
-            body = "".join(lines[below[magic] :]) if magic in below else ""
+            body = "".join(lines[starts[magic] :]) if magic in starts else ""
             code = self.shell.transform_cell(body) if body else ""
             for file in files:
-                self.tracing.register_cell(replace(running.cell, file=file, code=code, first=below.get(magic, -1) + 1))
+                self.tracing.register_cell(replace(running.cell, file=file, code=code, first=starts.get(magic, -1) + 1))
 
     # The magics.
 
@@ -327,7 +327,7 @@ class Extension:
         stack = self._stack()
         with _in_ipythons_words():
             options = usage.cell_options(line)
-            self.tracing.begin(stack[0].cell if stack else Cell("", cell), options, asked=True)
+            self.tracing.begin(stack[0].cell if stack else Cell("", cell), options, is_requested=True)
         try:
             value = self._execute(cell)
         except BaseException as error:
@@ -370,13 +370,13 @@ class Extension:
         names = [traced.name or str(traced.cell.count) for traced in self.tracing.history]
         offers = usage.completions(line, names) if line.startswith(("%devtrace ", "%%devtrace ")) else []
         word = line.rpartition(" ")[2]
-        found = [completer.SimpleCompletion(offer, type="param") for offer in offers]
-        return {"completions": found, "matched_fragment": word, "suppress": bool(offers), "ordered": True}
+        completions = [completer.SimpleCompletion(offer, type="param") for offer in offers]
+        return {"completions": completions, "matched_fragment": word, "suppress": bool(offers), "ordered": True}
 
 
 Extension._line_magic.__doc__ = Extension._cell_magic.__doc__ = usage.help_text()
 
 
-def _discard(entries: list[Any], entry: Any) -> None:
-    if entry in entries:
-        entries.remove(entry)
+def _discard(callbacks: list[Any], callback: Any) -> None:
+    if callback in callbacks:
+        callbacks.remove(callback)

@@ -28,7 +28,7 @@ def quieten(shell: InteractiveShell) -> None:
     if shell.history_manager is not None:
         shell.history_manager.using_thread = False  # it prints, at any time, that it may not write
     for callbacks in shell.events.callbacks.values():
-        callbacks[:] = [each for each in callbacks if not isinstance(getattr(each, "__self__", None), Panel)]
+        callbacks[:] = [call for call in callbacks if not isinstance(getattr(call, "__self__", None), Panel)]
     shell.display_pub = CapturingDisplayPublisher()
     shell.displayhook = shell.display_trap.hook = DisplayHook(parent=shell, shell=shell)
     # For the text of an error it would read the files of all frames.

@@ -31,7 +31,7 @@ _OWN = (
     Keyword("command.help", ""),
 )
 _OF_FEATURES = [companion.magic for companion in offered("notebook").values()]
-COMMANDS = tuple(each for own in _OWN for each in (own, *(of for of in _OF_FEATURES if of.after == own.name)))
+COMMANDS = tuple(command for own in _OWN for command in (own, *(it for it in _OF_FEATURES if it.after == own.name)))
 
 CASE = "--case "
 """Before the file of `%devtrace save`."""
@@ -53,7 +53,7 @@ def magic_line(lines: Sequence[str]) -> int | None:
 
 
 def lines_above(lines: Sequence[str]) -> int:
-    """Count the lines to drop of a cell with `%%devtrace` so that the %%magic below it comes first; 0 without one."""
+    """Count the lines above a %%magic that follows `%%devtrace`: they are dropped so that it comes first. Else 0."""
     above = magic_line(lines)
     if above is None:
         return 0
@@ -69,18 +69,18 @@ def bodies(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
             continue
         if name:
             yield name, index
-        found = _ANY_MAGIC.match(line)
-        if found is None:
+        match = _ANY_MAGIC.match(line)
+        if match is None:
             return
-        name = found[1]
+        name = match[1]
 
 
 def line_of_misplaced(code: str) -> int:
     """Return the line of a `%%devtrace` that IPython has read as a line magic, 0 without one."""
     parsed = parse(code) if _AS_LINE_MAGIC in code else None
     statements = parsed.tree.body if parsed is not None else []
-    magics = (node.lineno for node in statements if ast.unparse(node).startswith(_AS_LINE_MAGIC))
-    return next(magics, 0)
+    lines = (node.lineno for node in statements if ast.unparse(node).startswith(_AS_LINE_MAGIC))
+    return next(lines, 0)
 
 
 def misplaced(line: int = 0) -> UsageError:
@@ -109,7 +109,7 @@ def cell_options(line: str) -> Options:
     words = iter(with_values(_words(line, "%%devtrace"), {flag.name: bool(flag.metavar) for flag in FLAGS}))
     for word in words:
         if word.startswith("-"):
-            flag, value = _flag(word, words)
+            flag, value = _flag_and_value(word, words)
             values[flag.field] = flag.read(value) if flag.metavar else not word.startswith("--no-")
         else:
             names.append(word)
@@ -121,25 +121,25 @@ def cell_options(line: str) -> Options:
 def command(line: str) -> tuple[str, str]:
     """Read what follows `%devtrace`: the subcommand and its argument; no subcommand is `status`."""
     name, *arguments = _words(line, "%devtrace") or ["status"]
-    known = _COMMAND.get(name)
-    if known is None:
-        near = nearest(name, _COMMAND)
-        slug = "unknown-command.flag" if name in _FLAG else "unknown-command.near" if near else "unknown-command"
-        raise UsageError.of(slug, name=name, near=near, commands=comma().join(map(str, COMMANDS)))
+    keyword = _COMMAND.get(name)
+    if keyword is None:
+        similar = nearest(name, _COMMAND)
+        slug = "unknown-command.flag" if name in _FLAG else "unknown-command.near" if similar else "unknown-command"
+        raise UsageError.of(slug, name=name, near=similar, commands=comma().join(map(str, COMMANDS)))
     if name == "on" and "--simulate" in arguments:
         return name, cell_options(" ".join(arguments)).simulate or ""
     if name == "save" and arguments[:1] == [CASE.strip()] and len(arguments) == 2:
         return name, CASE + arguments[1]
-    takes_one = bool(known.metavar) and name != "on"
-    if len(arguments) > takes_one or (not arguments and (name == "save" or known.metavar[:1] not in ("", "["))):
-        given = " ".join([f"%devtrace {name}", *arguments])
-        raise UsageError.of("command-argument", given=given, form=known)
+    takes_one = bool(keyword.metavar) and name != "on"
+    if len(arguments) > takes_one or (not arguments and (name == "save" or keyword.metavar[:1] not in ("", "["))):
+        whole_line = " ".join([f"%devtrace {name}", *arguments])
+        raise UsageError.of("command-argument", given=whole_line, form=keyword)
     return name, "".join(arguments)
 
 
 def help_text() -> str:
     """List every flag and subcommand, as `%devtrace help` prints them."""
-    return "\n".join([sentence("help.cell"), *_lines(FLAGS), "", sentence("help.line"), *_lines(COMMANDS)])
+    return "\n".join([sentence("help.cell"), *_help_lines(FLAGS), "", sentence("help.line"), *_help_lines(COMMANDS)])
 
 
 def completions(line: str, traces: list[str]) -> list[str]:
@@ -149,16 +149,16 @@ def completions(line: str, traces: list[str]) -> list[str]:
 
 
 def _may_follow(previous: list[str], traces: list[str]) -> list[str]:
-    last = previous[-1]
+    previous_word = previous[-1]
     if previous[0].startswith("%%"):
-        if last in _FLAG and _FLAG[last].metavar:
-            return list(_FLAG[last].offers)
+        if previous_word in _FLAG and _FLAG[previous_word].metavar:
+            return list(_FLAG[previous_word].offers)
         return [name for name in _FLAG if name not in previous]
     if len(previous) == 1:
         return list(_COMMAND)
-    if len(previous) > 2 or last not in _COMMAND:
+    if len(previous) > 2 or previous_word not in _COMMAND:
         return []
-    return traces if last == "report" else list(_COMMAND[last].offers)
+    return traces if previous_word == "report" else list(_COMMAND[previous_word].offers)
 
 
 def _words(line: str, magic: str) -> list[str]:
@@ -172,7 +172,7 @@ def _words(line: str, magic: str) -> list[str]:
         raise UsageError.of("open-quote", given=f"{magic} {line.strip()}") from None
 
 
-def _flag(word: str, words: Iterator[str]) -> tuple[Flag, str]:
+def _flag_and_value(word: str, words: Iterator[str]) -> tuple[Flag, str]:
     name, equals, value = word.partition("=")
     flag = _FLAG.get(name)
     if flag is None:
@@ -185,6 +185,6 @@ def _flag(word: str, words: Iterator[str]) -> tuple[Flag, str]:
     return flag, value
 
 
-def _lines(rows: Sequence[Keyword]) -> list[str]:
-    width = max(len(str(row)) for row in rows) + 3
-    return [f"    {row!s:<{width}}{row.help}" for row in rows]
+def _help_lines(keywords: Sequence[Keyword]) -> list[str]:
+    width = max(len(str(keyword)) for keyword in keywords) + 3
+    return [f"    {keyword!s:<{width}}{keyword.help}" for keyword in keywords]

@@ -27,7 +27,7 @@ from devtrace.words.errors import DevtraceError, named
 State = dict[str, Any]
 _CELL: Final = re.compile(r"\bIn\[\d+\]")
 _LOOK: Final = 0.2
-"""Seconds between two looks at how far it is."""
+"""Seconds between two looks at a job's progress."""
 
 
 class NotebookFix:
@@ -39,7 +39,7 @@ class NotebookFix:
         namespace: Mapping[str, Any],
         raised: Mapping[str, str],
         took: Mapping[str, float] = MappingProxyType({}),
-        beginning: Callable[[Job], Beginning] = lambda asked: Beginning(),
+        beginning: Callable[[Job], Beginning] = lambda request: Beginning(),
     ) -> None:
         self.state: State | None = None
         self._changed = changed
@@ -51,28 +51,28 @@ class NotebookFix:
         self._lock = threading.Lock()
 
     def begin(self, cells: list[State], devices: str, *, as_far: bool = False, one: bool = False) -> threading.Thread:
-        """`as_far`: others are below the last of the cells; `one`: fix the first error."""
+        """`as_far`: the notebook has cells below the last of these; `one`: fix only the first error."""
         self.close()
-        code = [each for each in cells if runs({"cell_type": "code", "source": each["source"]})]
-        asked: Job = {
+        code_cells = [cell for cell in cells if runs({"cell_type": "code", "source": cell["source"]})]
+        request: Job = {
             "devices": devices,
             "as_far": as_far,
             "one": one,
             "cells": [
                 {
-                    "cell": each["cell"],
-                    "source": each["source"],
-                    "raised": self._raised.get(each["cell"], ""),
-                    "took": self._took.get(each["cell"], 0),
+                    "cell": cell["cell"],
+                    "source": cell["source"],
+                    "raised": self._raised.get(cell["cell"], ""),
+                    "took": self._took.get(cell["cell"], 0),
                 }
-                for each in code
+                for cell in code_cells
             ],
         }
-        job = NotebookJob(asked, lambda state: self._told(job, state), self._beginning(asked))
+        job = NotebookJob(request, lambda state: self._take_state(job, state), self._beginning(request))
         with self._lock:
             self._job, self._cells, self.state = job, cells, dict(first_state())
         self._changed()
-        thread = threading.Thread(target=self._go, args=(job,), name="devtrace-fix", daemon=True)
+        thread = threading.Thread(target=self._run_job, args=(job,), name="devtrace-fix", daemon=True)
         thread.start()
         return thread
 
@@ -84,68 +84,68 @@ class NotebookFix:
     def cell_ended(self) -> None:
         state = self.state
         if state is not None:
-            now = self._with_what_runs(state)
-            if now != state:
-                self._set(now, lambda: self.state is state)
+            new_state = self._with_cells_to_run(state)
+            if new_state != state:
+                self._set_state(new_state, lambda: self.state is state)
 
     def close(self) -> bool:
-        """End the job; return whether there was one. What it has said and nobody has taken yet is passed over."""
+        """End the job; return whether there was one. What it says from now on is ignored."""
         with self._lock:
             job, self._job = self._job, None
         if job is not None:
             job.close()
         return job is not None
 
-    def _go(self, job: NotebookJob) -> None:
+    def _run_job(self, job: NotebookJob) -> None:
         try:
             job.go()
         except Exception as fault:  # noqa: BLE001 (whatever it is, whoever waits for the end hears of one)
             closing = str(fault) if isinstance(fault, DevtraceError) else named(fault)
-            self._set({**(self.state or {}), "state": "failed", "closing": closing}, lambda: job is self._job)
+            self._set_state({**(self.state or {}), "state": "failed", "closing": closing}, lambda: job is self._job)
         finally:
             job.close()
         with self._lock:
             self._job = None if self._job is job else self._job
 
-    def _told(self, job: NotebookJob, state: Fixing) -> None:
-        known, told = self.state or {}, dict(state)
-        is_same = told["changed"] == known.get("changed")
-        now = {**told, "run": known["run"], "needed": known["needed"]} if is_same else self._with_what_runs(told)
-        self._set(now, lambda: job is self._job)
+    def _take_state(self, job: NotebookJob, state: Fixing) -> None:
+        old, new = self.state or {}, dict(state)
+        is_same = new["changed"] == old.get("changed")
+        now = {**new, "run": old["run"], "needed": old["needed"]} if is_same else self._with_cells_to_run(new)
+        self._set_state(now, lambda: job is self._job)
 
-    def _set(self, state: State, is_still: Callable[[], bool]) -> None:
-        """Make this the state unless something else was asked for while it was worked out."""
+    def _set_state(self, state: State, is_still: Callable[[], bool]) -> None:
+        """Make this the state, unless another job or state came while it was worked out."""
         with self._lock:
             if not is_still():
                 return
             self.state = state
         self._changed()
 
-    def _with_what_runs(self, state: State) -> State:
-        """Return a state with the cells left to run for its changes, in order, and those that only others need."""
+    def _with_cells_to_run(self, state: State) -> State:
+        """Return a state with the cells to run for its changes, without those at the top that ran well since."""
         if not state["changed"]:
             return state
-        after = {each["cell"]: each["after"] for each in state["changed"]}
-        ids = [each["cell"] for each in self._cells]
-        texts = [str(after.get(each["cell"], each["source"])) for each in self._cells]
+        after = {cell["cell"]: cell["after"] for cell in state["changed"]}
+        ids = [cell["cell"] for cell in self._cells]
+        texts = [str(after.get(cell["cell"], cell["source"])) for cell in self._cells]
         run = cells_to_run(texts, {ids.index(cell) for cell in after})
         needed = cells_needed(texts, run, self._namespace)
-        ran, left = texts_of(self._namespace), sorted({*run, *needed})
-        clean = [cell for cell in self._took if not self._raised.get(cell)]
-        while left and left[0] not in needed and texts[left[0]].strip() in ran and ids[left[0]] in clean:
-            del clean[: clean.index(ids[left.pop(0)]) + 1]
-        return {**state, "run": [ids[at] for at in left], "needed": [ids[at] for at in needed]}
+        texts_run, left = texts_of(self._namespace), sorted({*run, *needed})
+        ran_well = [cell for cell in self._took if not self._raised.get(cell)]
+        while left and left[0] not in needed and texts[left[0]].strip() in texts_run and ids[left[0]] in ran_well:
+            del ran_well[: ran_well.index(ids[left.pop(0)]) + 1]
+        return {**state, "run": [ids[index] for index in left], "needed": [ids[index] for index in needed]}
 
 
-def wait_for(fix: NotebookFix, reader: threading.Thread, labels: Mapping[str, str]) -> Iterator[str]:
+def wait_for(fix: NotebookFix, thread: threading.Thread, labels: Mapping[str, str]) -> Iterator[str]:
     """Yield what there is to read: each round as it begins, then each bug with its change. Ctrl-C cancels."""
-    shown = 0
+    round_shown = 0
     try:
-        while reader.is_alive() and (fix.state is None or fix.state["state"] == "running"):
-            reader.join(_LOOK)
-            if fix.state is not None and fix.state["round"] > shown:
-                shown = fix.state["round"]
-                yield sentence("fix.run", number=shown)
+        while thread.is_alive() and (fix.state is None or fix.state["state"] == "running"):
+            thread.join(_LOOK)
+            if fix.state is not None and fix.state["round"] > round_shown:
+                round_shown = fix.state["round"]
+                yield sentence("fix.run", number=round_shown)
     except KeyboardInterrupt:
         fix.cancel()
         yield sentence("fix.cancelled")
@@ -158,8 +158,8 @@ def wait_for(fix: NotebookFix, reader: threading.Thread, labels: Mapping[str, st
 
 
 def _renumbered(text: str, names: Mapping[str, str]) -> str:
-    """Return a text of the job with its cells called as the reader's kernel numbers them."""
-    return _CELL.sub(lambda found: names.get(found[0], found[0]), text)
+    """Return a text of the job in which cells have the numbers of the user's kernel."""
+    return _CELL.sub(lambda match: names.get(match[0], match[0]), text)
 
 
 def _bug_lines(bug: State, names: Mapping[str, str], labels: Mapping[str, str]) -> Iterator[str]:

@@ -27,27 +27,29 @@ from devtrace.words.text_format import one_line
 
 NAME: Final = "notebook.ipynb"
 """Of a file in the notebook's folder that is never written: edits and sites of its cells go by it."""
+_PASSED: Final = "an error below which its reader went on"
 _NOTEBOOK: Final = "fix.nothing-notebook", "fix.proven-notebook", "fix.tried-notebook"
 _AS_FAR: Final = "fix.nothing-as-far", "fix.proven-as-far", "fix.tried-as-far"
 
 
 class NotebookJob:
-    """Runs the rounds of one notebook. Cells go by their ids outside, by their numbers in order inside."""
+    """Runs the rounds of one notebook: the page knows cells by their ids, the rounds by their numbers in order."""
 
-    def __init__(self, asked: Job, tell: Callable[[Fixing], None], beginning: Beginning) -> None:
-        cells, self._as_far, self._tell = asked["cells"], asked["as_far"], tell
+    def __init__(self, job: Job, tell: Callable[[Fixing], None], beginning: Beginning) -> None:
+        cells, self._as_far, self._tell = job["cells"], job["as_far"], tell
         self._path = os.path.join(os.getcwd(), NAME)
-        self._text = NotebookText(self._path, _as_notebook(cells))
-        self._ids, self._took = [each["cell"] for each in cells], [each["took"] for each in cells]
+        above: list[PageCell] = [{**cell, "raised": cell["raised"] and _PASSED} for cell in cells[:-1]]
+        self._text = NotebookText(self._path, _as_notebook([*above, *cells[-1:]] if job["one"] else cells))
+        self._ids, self._seconds = [cell["cell"] for cell in cells], [cell["took"] for cell in cells]
         self._state: Fixing = {**first_state(), "cells": self._ids}
-        runner = partial(
-            Runner, (self._path,), asked["devices"], beginning.limit, start=beginning.start, position=beginning.position
+        new_runner = partial(
+            Runner, (self._path,), job["devices"], beginning.limit, start=beginning.start, position=beginning.position
         )
-        self._runner, self._reference = runner(cell_begins=self._cell_begins), runner()
-        if beginning.start is not None:  # what a fork has is what is there now
+        self._runner, self._reference = new_runner(cell_begins=self._cell_begins), new_runner()
+        if beginning.start is not None:  # a fork must be of the kernel as it is now
             self._runner.host()
             self._reference.host()
-        self._rounds = Rounds(self._run, self._read, announce=self._announce, only_first=asked["one"])
+        self._rounds = Rounds(self._run, self._read, announce=self._announce, only_first=job["one"])
 
     def go(self) -> None:
         """Run the rounds to their end, in any thread."""
@@ -60,22 +62,22 @@ class NotebookJob:
             compared = reference.compared(rounds.last, rounds.is_of_memory, bool(rounds.registered))
         if rounds.left is not None:
             self._state["left"] = self._bug(rounds.left, rounds.refused)
-        ended = "tried" if compared is not None and not compared.is_proof else "proven"
-        state, changed = ended if is_proven else "left", self._changed(rounds.changes)
+        grade = "tried" if compared is not None and not compared.is_proof else "proven"
+        state, changed = (grade if is_proven else "left"), self._changed_cells(rounds.changes)
         self._report(state=state, bugs=self._bugs(), closing=self._closing(compared), changed=changed)
 
     def _read(self, file: str) -> SourceText:
         return self._text if file == self._path else SourceText(file, Path(file).read_bytes())
 
-    def _run(self, texts: Mapping[str, SourceText], own: frozenset[str]) -> ProgramRun:
-        self._runner.begin({self._path: self._text, **texts}, own)
+    def _run(self, texts: Mapping[str, SourceText], own_packages: frozenset[str]) -> ProgramRun:
+        self._runner.begin({self._path: self._text, **texts}, own_packages)
         if len(self._rounds.changes) == 1 and self._reference.again is None:
             self._begin_reference()
         return self._runner.result()
 
     def _run_as_it_was(self) -> ProgramRun:
         if self._reference.is_begun and self._reference.again != self._runner.again:
-            self._reference.result()  # of other cells than a later change lets run
+            self._reference.result()  # it ran other cells than a later change needs
         if not self._reference.is_begun:
             self._begin_reference()
         return self._reference.result()
@@ -89,13 +91,13 @@ class NotebookJob:
         self._reference.close()
 
     def _announce(self, rounds: Rounds, _: frozenset[str]) -> None:
-        held = self._changed(rounds.changes[:-1])  # what is not run yet may not
-        self._report(round=len(rounds.runs) + 1, cell="", bugs=self._bugs(), changed=held)
+        held_so_far = self._changed_cells(rounds.changes[:-1])  # the last one has not run yet
+        self._report(round=len(rounds.runs) + 1, cell="", bugs=self._bugs(), changed=held_so_far)
 
     def _cell_begins(self, number: int) -> None:
-        took = self._took[number - 1]
+        time = self._seconds[number - 1]
         self._state.pop("expected", None)
-        self._report(cell=self._id_of(number), below=len(self._ids) - number, **({"expected": took} if took else {}))
+        self._report(cell=self._id_of(number), below=len(self._ids) - number, **({"expected": time} if time else {}))
 
     def _report(self, **parts: Any) -> None:
         self._state = {**self._state, **parts}  # type: ignore[typeddict-item]
@@ -105,29 +107,29 @@ class NotebookJob:
         return self._ids[number - 1] if number is not None and 0 < number <= len(self._ids) else ""
 
     def _closing(self, compared: Compared | None) -> str:
-        rounds, last = self._rounds, self._rounds.last
+        rounds, run = self._rounds, self._rounds.last
         if rounds.left is not None:
-            return self._what_is_left(rounds.left)
+            return self._sentence_on_error_left(rounds.left)
         if rounds.unmended:
             return rounds.unmended
-        if last.error is not None and rounds.only_first:
-            return sentence("fix.tried-next", site=last.error.site, message=one_line(last.error.message))
-        if last.error is not None:
+        if run.error is not None and rounds.only_first:
+            return sentence("fix.tried-next", site=run.error.site, message=one_line(run.error.message))
+        if run.error is not None:
             return sentence("fix.not-proven", count=len(rounds.runs))
-        if last.ending == "time":
+        if run.ending == "time":
             return sentence("fix.trial-late", limit=f"{self._runner.timeout:.0f}")
-        if last.raised.startswith("PermissionError") and self._runner.start is not None:
-            return sentence("fix.refused", raised=last.raised)
-        if last.ending != "ended":
-            return sentence("fix.ended-early", devices=self._counted(), raised=last.raised or sentence("fix.signal"))
+        if run.raised.startswith("PermissionError") and self._runner.start is not None:
+            return sentence("fix.refused", raised=run.raised)
+        if run.ending != "ended":
+            return sentence("fix.ended-early", devices=self._devices(), raised=run.raised or sentence("fix.signal"))
         nothing, proven, tried = _AS_FAR if self._as_far else _NOTEBOOK
-        about = {"devices": self._counted(), "last": f"In[{len(self._ids)}]"}
+        values = {"devices": self._devices(), "last": f"In[{len(self._ids)}]"}
         if compared is None:
-            return sentence(nothing, **about)
-        return sentence(proven if compared.is_proof else tried, compared=rounds.difference(compared), **about)
+            return sentence(nothing, **values)
+        return sentence(proven if compared.is_proof else tried, compared=rounds.difference(compared), **values)
 
-    def _what_is_left(self, left: Finding) -> str:
-        """Say how far it came: how many errors are mended, where the next is, and how many cells lie below that."""
+    def _sentence_on_error_left(self, left: Finding) -> str:
+        """Say how many errors are fixed, where the next one is, and how many cells below it did not run."""
         rounds, tried = self._rounds, len(self._rounds.refused)
         why = sentence("fix.none-held", count=tried) if tried > 1 else rounds.why_left
         if left.site is None or rounds.only_first:
@@ -138,7 +140,7 @@ class NotebookJob:
             text = sentence("fix.left-after", fixed=fixed, site=left.site, why=why)
         return sentence("fix.not-reached", left=text, below=below) if below else text
 
-    def _counted(self) -> str:
+    def _devices(self) -> str:
         return sentence("fix.devices", count=count_of(self._runner.simulate))
 
     def _bugs(self) -> list[Bug]:
@@ -154,29 +156,29 @@ class NotebookJob:
         for file in change.after:
             for number in change.after[file].cell_numbers:
                 cell, module = self._id_of(number), "" if number else file
-                old, new = (_plain(texts[file].lines_in(number)) for texts in (change.before, change.after))
-                for kind, begin, end, first, last in opcodes(change, file, number):
+                old, new = (_without_line_ends(texts[file].lines_in(number)) for texts in (change.before, change.after))
+                for kind, old_begin, old_end, new_begin, new_end in opcodes(change, file, number):
                     if kind != "equal":
-                        before, after = "\n".join(old[begin:end]), "\n".join(new[first:last])
-                        yield {"cell": cell, "file": module, "line": begin + 1, "before": before, "after": after}
+                        before, after = "\n".join(old[old_begin:old_end]), "\n".join(new[new_begin:new_end])
+                        yield {"cell": cell, "file": module, "line": old_begin + 1, "before": before, "after": after}
 
-    def _changed(self, changes: Sequence[Change]) -> list[Changed]:
+    def _changed_cells(self, changes: Sequence[Change]) -> list[Changed]:
         final = next((change.after[self._path] for change in changes[::-1] if self._path in change.after), self._text)
         assert isinstance(final, NotebookText)
         cells = zip(self._ids, self._text.sources(), final.sources(), strict=True)
         return [{"cell": cell, "before": before, "after": after} for cell, before, after in cells if before != after]
 
 
-def _plain(lines: Sequence[str]) -> list[str]:
+def _without_line_ends(lines: Sequence[str]) -> list[str]:
     return [line.rstrip("\r\n") for line in lines]
 
 
 def _as_notebook(cells: Sequence[PageCell]) -> bytes:
-    rest: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}}
+    base: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}}
     error: dict[str, Any] = {"output_type": "error", "ename": "", "traceback": []}
-    outputs = [[{**error, "evalue": each["raised"]}] if each["raised"] else [] for each in cells]
+    outputs = [[{**error, "evalue": cell["raised"]}] if cell["raised"] else [] for cell in cells]
     code = [
-        {**rest, "id": each["cell"], "source": each["source"], "outputs": outputs[at]} for at, each in enumerate(cells)
+        {**base, "id": cell["cell"], "source": cell["source"], "outputs": outputs[at]} for at, cell in enumerate(cells)
     ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": code}).encode()

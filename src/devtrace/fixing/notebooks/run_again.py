@@ -18,43 +18,43 @@ _MAGIC: Final = re.compile(r"^(\s*)[%!?].*$", re.MULTILINE)
 _SETTING: Final = re.compile(
     r"^%(load_ext|reload_ext|devtrace(?! fix)|env|set_env|cd|config|matplotlib|pylab|autoreload|run)\b", re.MULTILINE
 )
-"""Magics that later cells go by, though they read no name of them."""
+"""Magics on which later cells depend, although they read no name of theirs."""
 _INPUT: Final = re.compile(r"_i\d+")
 """IPython's names for what ran."""
 _BUILTIN: Final = frozenset(dir(builtins))
 
 
 def cells_to_run(sources: Sequence[str], changed: Collection[int]) -> list[int]:
-    """Return the indexes of the cells that have changed, and of those below that read a name which these give."""
-    given: set[str] = set()
-    found = []
-    for at, tree in enumerate(map(_tree, sources)):
-        if at in changed or not given.isdisjoint(names_in(tree)):
-            found.append(at)
-            given |= _given(tree)
-    return found
+    """Return the indexes of changed cells, and of cells below them that read a name which they write."""
+    written: set[str] = set()
+    to_run = []
+    for index, tree in enumerate(map(_tree, sources)):
+        if index in changed or not written.isdisjoint(names_in(tree)):
+            to_run.append(index)
+            written |= _written_names(tree)
+    return to_run
 
 
 def cells_needed(sources: Sequence[str], to_run: Collection[int], namespace: Mapping[str, object]) -> list[int]:
-    """Return the indexes of the other cells that must run first, in the kernel that has this namespace.
+    """Return the indexes of other cells that must run first, in a kernel with this namespace.
 
-    They give or change what is read, and did not run as they are now, or go by cells that did not.
+    They write what the cells to run read, and have changed since they ran, or read what a changed cell writes.
     """
     ran = texts_of(namespace)
-    new = {at for at, source in enumerate(sources) if source.strip() not in ran}
+    new = {index for index, source in enumerate(sources) if source.strip() not in ran}
     stale = {*cells_to_run(sources, new)}
-    found, wanted = [], set[str]()
-    for at in range(max(to_run, default=-1), -1, -1):
-        tree = _tree(sources[at])
-        given = _given(tree)
-        useful = wanted - _BUILTIN if "*" in given else wanted & given
-        is_setting = at in new and _SETTING.search(sources[at]) is not None
-        is_needed = is_setting or (at in stale and bool(useful)) or not useful <= namespace.keys()
-        if at not in to_run and is_needed:
-            found.append(at)
-        is_run = at in to_run or is_needed
+    needed, wanted = [], set[str]()
+    for index in range(max(to_run, default=-1), -1, -1):
+        tree = _tree(sources[index])
+        written = _written_names(tree)
+        useful = wanted - _BUILTIN if "*" in written else wanted & written
+        is_setting = index in new and _SETTING.search(sources[index]) is not None
+        is_needed = is_setting or (index in stale and bool(useful)) or not useful <= namespace.keys()
+        if index not in to_run and is_needed:
+            needed.append(index)
+        is_run = index in to_run or is_needed
         wanted = read_first(tree.body, wanted) if is_run else wanted.difference(*map(binds, tree.body))
-    return found[::-1]
+    return needed[::-1]
 
 
 def texts_of(namespace: Mapping[str, object]) -> set[str]:
@@ -63,12 +63,12 @@ def texts_of(namespace: Mapping[str, object]) -> set[str]:
 
 
 def _tree(source: str) -> ast.Module:
-    """Return what Python reads of a cell, which is nothing where another language or a magic has it."""
+    """Return a cell's syntax tree without its line magics; an empty one if the cell is no Python."""
     parsed = parse(_MAGIC.sub(r"\1pass", source))
     return parsed.tree if parsed is not None else ast.Module([], [])
 
 
-def _given(tree: ast.Module) -> set[str]:
+def _written_names(tree: ast.Module) -> set[str]:
     """Return the names that a cell binds, and those whose objects it changes: `net.head = ...`, `net.to(device)`."""
     bound = {name for statement in statements(tree) for name in binds(statement)}
     stored = [*nodes_of(ast.Attribute, tree), *nodes_of(ast.Subscript, tree)]

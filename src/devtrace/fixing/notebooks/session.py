@@ -14,7 +14,7 @@ from devtrace.words.catalogue import sentence
 if TYPE_CHECKING:
     from devtrace.notebook.cells import Tracing
 
-USUAL = "cuda:1"
+USUAL_DEVICES = "cuda:1"
 """Devices where the session simulates none."""
 
 
@@ -23,29 +23,29 @@ class FixOfSession(Companion):
 
     def __init__(self, tracing: Tracing) -> None:
         super().__init__(tracing)
-        told, names = lambda: tracing.notify("fixing"), tracing.namespace
-        self.fix = NotebookFix(told, names, tracing.raised, tracing.took, self._beginning)
+        changed, names = lambda: tracing.notify("fixing"), tracing.namespace
+        self.fix = NotebookFix(changed, names, tracing.raised, tracing.took, self._beginning)
 
     def command(self, argument: str, screen: Screen) -> None:
         """Fix the errors of the cells that ran so far, in a process of its own; the panel then offers the changes."""
         ran = dict(self.tracing.ran)
         ran.popitem()  # the cell with this command
         cells = [{"cell": id, "source": text} for id, (_, text) in ran.items()]
-        reader = self.fix.begin(cells, self.tracing.simulated or USUAL)
+        thread = self.fix.begin(cells, self.tracing.simulated or USUAL_DEVICES)
         sys.stdout.write(sentence("cli.fix.caution") + "\n")
-        for line in wait_for(self.fix, reader, {id: label for id, (label, _) in ran.items()}):
+        for line in wait_for(self.fix, thread, {id: label for id, (label, _) in ran.items()}):
             sys.stdout.write(f"{line}\n")
 
-    def _beginning(self, asked: Job) -> Beginning:
+    def _beginning(self, request: Job) -> Beginning:
         """Go on from where the kernel is, where it can be forked there; else from the top, in a process."""
         from devtrace.fixing.notebooks import trial
 
-        return trial.beginning(self.tracing, asked)
+        return trial.beginning(self.tracing, request)
 
     def answer(self, message: Message) -> bool:
         match message["kind"]:
             case "fix":
-                devices = self.tracing.simulated or USUAL
+                devices = self.tracing.simulated or USUAL_DEVICES
                 self.fix.begin(message["cells"], devices, as_far=message["as_far"], one=message["one"])
             case "cancel_fix":
                 self.fix.cancel()

@@ -42,9 +42,9 @@ class NotebookText(SourceText):
             raise UsageError.of("fix-unfit.notebook", name=self.name)
 
     def edited(self, edits: Iterable[Edit]) -> NotebookText:
-        """Return the notebook with all edits, which must fit it and leave each cell a program that was one."""
+        """Return the notebook with all edits, which must fit; a cell that was a program must stay one."""
         self.check()
-        text, sources = self._text, dict(enumerate(self._sources(), 1))
+        text, sources = self._text, dict(enumerate(self._source_spans(), 1))
         by_cell: dict[int, list[Edit]] = {}
         for edit in edits:
             by_cell.setdefault(edit.cell or 0, []).append(edit)
@@ -52,7 +52,7 @@ class NotebookText(SourceText):
             if cell not in sources:
                 raise UsageError.of("fix-unfit.cell", name=self.name, cell=cell)
             span = sources[cell]
-            new = _edited(_joined(text, span), by_cell[cell], f"In[{cell}] of {self.name}")
+            new = _edited_source(_source_at(text, span), by_cell[cell], f"In[{cell}] of {self.name}")
             text = text[: span.begin] + _as_json(new, text, span) + text[span.end :]
         return NotebookText(self.name, text.encode())
 
@@ -61,30 +61,29 @@ class NotebookText(SourceText):
 
     @property
     def cell_numbers(self) -> Sequence[int]:
-        return range(1, len([*self._sources()]) + 1)
+        return range(1, len([*self._source_spans()]) + 1)
 
     def sources(self) -> Iterator[str]:
         """Yield the texts of the cells that run, in order."""
-        return (_joined(self._text, span) for span in self._sources())
+        return (_source_at(self._text, span) for span in self._source_spans())
 
     def cells(self) -> Iterator[Cell]:
-        """Yield the cells that run. One that raised for its author, who went on below it, may do so again.
+        """Yield the cells that run. A cell that raised when its author ran it may raise again.
 
-        A device error is what the rounds end.
+        After a device error (`is_known`) it may not: the rounds are there to fix that.
         """
         self.check()
         for cell in json.loads(self.data)["cells"]:
             if runs(cell):
-                failed = [each["evalue"] for each in cell.get("outputs", ()) if each["output_type"] == "error"]
-                may_fail = bool(failed) and not is_known(failed[-1])
-                may_fail = may_fail or _MAY_FAIL in _tags(cell)
+                errors = [output["evalue"] for output in cell.get("outputs", ()) if output["output_type"] == "error"]
+                may_fail = (bool(errors) and not is_known(errors[-1])) or _MAY_FAIL in _tags(cell)
                 yield {"id": cell.get("id", ""), "source": "".join(cell["source"]), "may_fail": may_fail}
 
     @property
     def _text(self) -> str:
         return self.data.decode()
 
-    def _sources(self) -> Iterator[JsonSpan]:
+    def _source_spans(self) -> Iterator[JsonSpan]:
         """Yield the sources of the cells that run, in order: the first is In[1]."""
         text = self._text
         for span in parts_of(text, parts_of(text, span_at(text, 0))["cells"]).values():
@@ -103,15 +102,15 @@ def _tags(cell: Any) -> list[str]:
     return tags
 
 
-def _joined(text: str, span: JsonSpan) -> str:
+def _source_at(text: str, span: JsonSpan) -> str:
     return "".join(json.loads(text[span.begin : span.end]))
 
 
-def _edited(source: str, edits: list[Edit], name: str) -> str:
+def _edited_source(source: str, edits: list[Edit], name: str) -> str:
     new = with_edits(source, edits, name)
     if not source.endswith("\n"):
         new = new.removesuffix("\n")
-    if parse(source) is not None and parse(new) is None:  # one with magics is no program to Python itself
+    if parse(source) is not None and parse(new) is None:  # a source with magics never parses
         raise UsageError.of("fix-unfit.broken-cell", name=name)
     return new
 
@@ -123,11 +122,11 @@ def _as_json(new: str, text: str, span: JsonSpan) -> str:
     is_ascii = text.isascii() and "\\u" in text
     if not old:
         return json.dumps(new, ensure_ascii=is_ascii)
-    known = {json.loads(line): line for line in raw}
+    written = {json.loads(line): line for line in raw}
     head, tail = text[span.begin : old[0].begin], text[old[-1].end : span.end]
     between = text[old[0].end : old[1].begin] if len(old) > 1 else f",{head[1:]}"
     parts = new.splitlines(keepends=True)  # as nbformat does, whatever ends a line of Python
-    lines = [known.get(line) or json.dumps(line, ensure_ascii=is_ascii) for line in parts]
+    lines = [written.get(line) or json.dumps(line, ensure_ascii=is_ascii) for line in parts]
     return head + between.join(lines) + tail
 
 
@@ -139,28 +138,28 @@ class JsonSpan(NamedTuple):
     end: int
 
 
-def span_at(text: str, at: int) -> JsonSpan:
+def span_at(text: str, position: int) -> JsonSpan:
     """Return the span of the value at a place, past the space there; raises ValueError if it is no JSON."""
-    begin = _past_space(text, at)
+    begin = _past_space(text, position)
     return JsonSpan(begin, _DECODER.raw_decode(text, begin)[1])
 
 
 def parts_of(text: str, value: JsonSpan) -> dict[Any, JsonSpan]:
     """Return the values of an object by key, those of an array by index; nothing of any other value."""
-    found: dict[Any, JsonSpan] = {}
-    opening, at = text[value.begin], _past_space(text, value.begin + 1)
-    while opening in "{[" and text[at] not in "}]":
-        key: Any = len(found)
+    spans: dict[Any, JsonSpan] = {}
+    opening, position = text[value.begin], _past_space(text, value.begin + 1)
+    while opening in "{[" and text[position] not in "}]":
+        key: Any = len(spans)
         if opening == "{":
-            key, at = _DECODER.raw_decode(text, at)
-            at = _past_space(text, at) + 1  # the colon
-        found[key] = span_at(text, at)
-        at = _past_space(text, found[key].end)
-        if text[at] == ",":
-            at = _past_space(text, at + 1)
-    return found
+            key, position = _DECODER.raw_decode(text, position)
+            position = _past_space(text, position) + 1  # the colon
+        spans[key] = span_at(text, position)
+        position = _past_space(text, spans[key].end)
+        if text[position] == ",":
+            position = _past_space(text, position + 1)
+    return spans
 
 
-def _past_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+def _past_space(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position

@@ -73,74 +73,74 @@ def listing(namespace: Mapping[str, Any], *, simulated: bool = False) -> Steps:
 
 
 def _lists_as_one(holdings: list[NamedObject]) -> list[NamedObject]:
-    """Make one holding of the tensors of a long list: its name says more than thousands of `losses[17]`."""
+    """Replace thousands of `losses[17]`, the tensors of a long list, by one holding `losses`."""
     items: dict[str, list[NamedObject]] = defaultdict(list)
     for holding in holdings:
-        if holding.kind == "tensor" and (found := _ITEM.fullmatch(holding.names[0])):
-            items[found[1]].append(holding)
-    long = {name: each for name, each in items.items() if len(each) > FEW}
-    folded = {id(holding) for each in long.values() for holding in each}
-    kept = [holding for holding in holdings if id(holding) not in folded]
-    return [*kept, *(NamedObject("tensors", [each.value for each in long[name]], [name]) for name in long)]
+        if holding.kind == "tensor" and (match := _ITEM.fullmatch(holding.names[0])):
+            items[match[1]].append(holding)
+    long = {name: tensors for name, tensors in items.items() if len(tensors) > FEW}
+    folded = {id(holding) for tensors in long.values() for holding in tensors}
+    others = [holding for holding in holdings if id(holding) not in folded]
+    return [*others, *(NamedObject("tensors", [item.value for item in long[name]], [name]) for name in long)]
 
 
 def _tensor_row(holding: NamedObject, asker: Asker, all_totals: DeviceTotals) -> Steps:
     """List a tensor, or those of a long list."""
     totals, is_one = DeviceTotals(), holding.kind == "tensor"
-    yield from _count([holding.value] if is_one else holding.value, asker, totals, all_totals)
+    yield from _count_tensors([holding.value] if is_one else holding.value, asker, totals, all_totals)
     if is_one:
-        return _head(holding, totals.by_device) | _layout(holding.value, asker)
-    what = {"kind": "tensor", "type": sentence("inventory.tensors", count=len(holding.value))}
-    return _head(holding, totals.by_device) | what
+        return _common_fields(holding, totals.by_device) | _shape_and_dtype(holding.value, asker)
+    description = {"kind": "tensor", "type": sentence("inventory.tensors", count=len(holding.value))}
+    return _common_fields(holding, totals.by_device) | description
 
 
 def _optimizer_row(holding: NamedObject, asker: Asker, all_totals: DeviceTotals) -> Steps:
-    """List an optimizer: its own tensors are its state, the bytes of the parameters that it steps are theirs.
+    """List an optimizer with the bytes of its state; those of its parameters count for the model that has them.
 
-    Adam's count of steps is a number on the CPU, where it belongs: it makes no optimizer one of several devices.
+    Adam counts its steps in a number on the CPU: this alone does not make it an optimizer on several devices.
     """
     totals = DeviceTotals()
-    yield from _count(parameters_of(holding.value), asker, totals, all_totals)
-    stepped = frozenset(totals.by_device)
+    yield from _count_tensors(parameters_of(holding.value), asker, totals, all_totals)
+    parameter_devices = frozenset(totals.by_device)
     for total in totals.by_device.values():
         total["bytes"] = 0
     for _, _, tensor in states_of(holding.value):
         info = asker.info(tensor) if is_a(tensor, asker.tensor) else None
-        is_number = info is not None and not info.shape and info.device not in stepped
-        yield from _count([tensor], asker, *([] if is_number else [totals]), all_totals)
-    return _head(holding, totals.by_device)
+        is_number = info is not None and not info.shape and info.device not in parameter_devices
+        yield from _count_tensors([tensor], asker, *([] if is_number else [totals]), all_totals)
+    return _common_fields(holding, totals.by_device)
 
 
-def _count(tensors: Iterable[Any], asker: Asker, *totals: DeviceTotals) -> Iterator[None]:
+def _count_tensors(tensors: Iterable[Any], asker: Asker, *totals: DeviceTotals) -> Iterator[None]:
     for tensor in tensors:
         if is_a(tensor, asker.tensor):
             info = asker.info(tensor)
-            for each in totals:
-                each.count(tensor, info, each.by_device)
+            for total in totals:
+                total.count(tensor, info, total.by_device)
         yield
 
 
 def _model_row(holding: NamedObject, asker: Asker, all_totals: DeviceTotals) -> Steps:
     totals = DeviceTotals()
     for _, tensors in _modules(holding.value, asker):
-        yield from _count((value for _, _, value in tensors), asker, totals, all_totals)
+        yield from _count_tensors((value for _, _, value in tensors), asker, totals, all_totals)
         yield
-    row = _head(holding, totals.by_device)
+    row = _common_fields(holding, totals.by_device)
     if main := _main_device(totals.by_device):
-        apart = _elsewhere((yield from _take_apart(holding.value, main, asker)))
+        parts = _largest_apart((yield from _parts_of_model(holding.value, main, asker)))
         row["main"] = main
-        row["parts"] = [_part_row(part, asker) for part in apart[:MOST_PARTS]]
-        row["parts_left_out"] = max(0, len(apart) - MOST_PARTS)
+        row["parts"] = [_part_row(part, asker) for part in parts[:MOST_PARTS]]
+        row["parts_left_out"] = max(0, len(parts) - MOST_PARTS)
     return row
 
 
 def _part_row(part: _Part, asker: Asker) -> Row:
     devices = _by_device(part.totals)
     row = {"path": part.path, "kind": part.kind, "type": type_name(part.value), "devices": devices}
-    return row | _layout(part.value, asker) if is_a(part.value, asker.tensor) else row
+    return row | _shape_and_dtype(part.value, asker) if is_a(part.value, asker.tensor) else row
 
 
-def _head(holding: NamedObject, totals: Totals) -> Row:
+def _common_fields(holding: NamedObject, totals: Totals) -> Row:
     return {
         "kind": holding.kind,
         "name": holding.names[0],
@@ -150,7 +150,7 @@ def _head(holding: NamedObject, totals: Totals) -> Row:
     }
 
 
-def _layout(tensor: Any, asker: Asker) -> Row:
+def _shape_and_dtype(tensor: Any, asker: Asker) -> Row:
     info = asker.info(tensor)
     return {"shape": list(info.shape), "dtype": info.dtype}
 
@@ -179,8 +179,8 @@ class _Part:
     totals: Totals = field(default_factory=lambda: defaultdict(Counter))
 
 
-def _take_apart(model: Any, main: str, asker: Asker) -> Generator[None, None, list[_Part]]:
-    """Return the parts of a model on several devices, parents first; each counts all that lies below it."""
+def _parts_of_model(model: Any, main: str, asker: Asker) -> Generator[None, None, list[_Part]]:
+    """Return the parts of a model on several devices, parents first. The totals of a part include all below it."""
     parts: list[_Part] = []
     counted = DeviceTotals()
     for module, tensors in _modules(model, asker):
@@ -202,35 +202,35 @@ def _take_apart(model: Any, main: str, asker: Asker) -> Generator[None, None, li
 
 
 def _modules(model: Any, asker: Asker) -> Iterator[tuple[_Part, list[tuple[str, str, Any]]]]:
-    """Yield each module of a model, parents first, with path, kind and value of its tensors; each of both once."""
-    seen = {id(model)}
+    """Yield each module of a model once, parents first, with path, kind and value of its tensors."""
+    visited = {id(model)}
     waiting = [_Part("", "module", model, None)]
     while waiting:
         module = waiting.pop()
-        tensors, inner = [], []
-        for name, kind, value in _parts_of(module.value):
+        tensors, submodules = [], []
+        for name, kind, value in _stored_in(module.value):
             is_tensor = is_a(value, asker.tensor)
-            if id(value) in seen or not (is_tensor or is_a(value, asker.module)):
+            if id(value) in visited or not (is_tensor or is_a(value, asker.module)):
                 continue
-            seen.add(id(value))
+            visited.add(id(value))
             path = f"{module.path}.{name}" if module.path else name
             if is_tensor:
                 tensors.append((path, kind, value))
             else:
-                inner.append(_Part(path, kind, value, module))
-        waiting += reversed(inner)
+                submodules.append(_Part(path, kind, value, module))
+        waiting += reversed(submodules)
         yield module, tensors
 
 
-def _parts_of(module: Any) -> Iterator[tuple[str, str, Any]]:
-    """Yield name, kind and value of all that a module holds directly, or in a container that it holds."""
+def _stored_in(module: Any) -> Iterator[tuple[str, str, Any]]:
+    """Yield name, kind and value of all that a module stores in an attribute or in a container there."""
     for reference in stored(module):
         name, value = str(reference.key), reference.value
         if reference.kind != "attribute":
             yield name, reference.kind, value
         elif name[:1] != "_" and issubclass(type(value), (dict, list, tuple)):
-            for inner in stored(value, MOST_ITEMS):
-                yield f"{name}[{inner.key}]", "unregistered", inner.value
+            for item in stored(value, MOST_ITEMS):
+                yield f"{name}[{item.key}]", "unregistered", item.value
         elif name[:1] != "_":
             yield name, "attribute", value
 
@@ -242,20 +242,20 @@ def _main_device(totals: Totals) -> str:
     return most if len(known) > 1 else ""
 
 
-def _elsewhere(parts: list[_Part]) -> list[_Part]:
-    """Return the largest parts that have nothing on the model's main device."""
+def _largest_apart(parts: list[_Part]) -> list[_Part]:
+    """Return the parts that have nothing on the main device, without the parts inside of them."""
     covered: set[int] = set()
-    found = []
+    largest = []
     for part in parts:
         if id(part.above) in covered:
             covered.add(id(part))
         elif part.totals and not part.on_main_device and UNKNOWN not in part.totals:
             covered.add(id(part))
-            found.append(part)
-    return found
+            largest.append(part)
+    return largest
 
 
 def whole_listing(names: Mapping[str, Any], *, simulated: bool) -> Steps:
     """List what names hold, with what a feature adds for each device."""
-    found: Steps = (find("inventory", "memory") or listing)(names, simulated=simulated)
-    return found
+    steps: Steps = (find("inventory", "memory") or listing)(names, simulated=simulated)
+    return steps

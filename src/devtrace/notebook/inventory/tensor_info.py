@@ -42,9 +42,9 @@ class DeviceTotals:
     _storages: set[int] = field(default_factory=set)
 
     def count(self, tensor: Any, info: TensorInfo, totals: Totals) -> None:
-        """Add to the total of its device what a tensor adds to those counted before; remembers it."""
-        new, held = int(id(tensor) not in self._seen), int(info.storage not in self._storages)
-        totals[info.device].update(tensors=new, parameters=new * info.parameters, bytes=held * info.bytes)
+        """Add a tensor to the total of its device; a tensor or a storage that was counted before adds nothing."""
+        new, new_storage = int(id(tensor) not in self._seen), int(info.storage not in self._storages)
+        totals[info.device].update(tensors=new, parameters=new * info.parameters, bytes=new_storage * info.bytes)
         self._seen.add(id(tensor))
         self._storages.add(info.storage)
 
@@ -60,35 +60,35 @@ class Asker:
         self.tensor: type = torch.Tensor
         self.module: type = torch.nn.Module
         self._parameter: type = torch.nn.Parameter
-        self._read: Any = quiet
+        self._quiet: Any = quiet
         self.ended: set[str] = set()  # simulated devices with tensors that outlived their simulation
         self._trusted: dict[int, bool] = {}
         self._text: Callable[[Any], str] = cache(str)
 
     def info(self, tensor: Any) -> TensorInfo:
         kind = type(tensor)
-        trusted = self._trusted.get(id(kind))
-        if trusted is None:
-            trusted = self._trusted[id(kind)] = not _answers_for_itself(tensor)
-        if trusted:
-            read = self._read
-            with suppress(Exception), read.Quiet():  # a tensor that is half made, or of a kind that has no shape
-                device, dtype = self._text(read.device_of(tensor)), read.dtype_of(tensor)
-                shape = tuple(read.shape_of(tensor))
+        may_ask = self._trusted.get(id(kind))
+        if may_ask is None:
+            may_ask = self._trusted[id(kind)] = not _answers_for_itself(tensor)
+        if may_ask:
+            quiet = self._quiet
+            with suppress(Exception), quiet.Quiet():  # a tensor that is half made, or of a kind that has no shape
+                device, dtype = self._text(quiet.device_of(tensor)), quiet.dtype_of(tensor)
+                shape = tuple(quiet.shape_of(tensor))
                 count, name = prod(shape), self._text(dtype).removeprefix("torch.")
                 parameters = count if issubclass(kind, self._parameter) else 0
-                if issubclass(kind, tuple(read.kinds_that_outlived_their_device)):
+                if issubclass(kind, tuple(quiet.kinds_that_outlived_their_device)):
                     self.ended.add(device)
-                return TensorInfo(device, shape, name, parameters, *self._memory(tensor, count * dtype.itemsize))
+                return TensorInfo(device, shape, name, parameters, *self._size_and_id(tensor, count * dtype.itemsize))
         return TensorInfo(UNKNOWN, (), "", 0, 0, id(tensor))
 
-    def _memory(self, tensor: Any, own: int) -> tuple[int, int]:
-        storage = self._read.own_storage(tensor)
+    def _size_and_id(self, tensor: Any, own_bytes: int) -> tuple[int, int]:
+        storage = self._quiet.own_storage(tensor)
         if storage is None:
-            return own, id(tensor)
+            return own_bytes, id(tensor)
         return storage.nbytes(), getattr(storage, "_cdata", None) or storage.data_ptr()
 
 
 def _answers_for_itself(tensor: Any) -> bool:
-    dispatching = (own for own in map(class_dict, classes_of(type(tensor))) if "__torch_dispatch__" in own)
-    return any(str(own.get("__module__")).partition(".")[0] not in ("torch", "devtrace") for own in dispatching)
+    bodies = (body for body in map(class_dict, classes_of(type(tensor))) if "__torch_dispatch__" in body)
+    return any(str(body.get("__module__")).partition(".")[0] not in ("torch", "devtrace") for body in bodies)

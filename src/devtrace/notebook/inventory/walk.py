@@ -48,7 +48,7 @@ class NamedObject:
 
 def walk(names: Mapping[str, Any]) -> Generator[None, None, tuple[list[NamedObject], bool]]:
     """Return what the names hold, breadth first, and whether the walk reached one of its limits."""
-    found: list[NamedObject] = []
+    holdings: list[NamedObject] = []
     left_out = False
     torch: Any = sys.modules["torch"]
     kinds = {id(torch.Tensor): "tensor", id(torch.nn.Module): "model", id(torch.optim.Optimizer): "optimizer"}
@@ -57,20 +57,20 @@ def walk(names: Mapping[str, Any]) -> Generator[None, None, tuple[list[NamedObje
     while waiting:
         name, value, depth = waiting.popleft()
         if id(value) in seen:
-            known = seen[id(value)]
-            if known is not None and len(known.names) < MOST_NAMES:
-                known.names.append(name)
+            same = seen[id(value)]
+            if same is not None and len(same.names) < MOST_NAMES:
+                same.names.append(name)
             continue
         kind = next((kinds[id(base)] for base in classes_of(type(value)) if id(base) in kinds), "")
         holding = seen[id(value)] = NamedObject(kind, value, [name]) if kind else None
         if holding is not None:
-            found.append(holding)
+            holdings.append(holding)
         elif depth < DEEPEST and not issubclass(type(value), _NOT_FOLLOWED):
             inner = list(stored(value, MOST_ITEMS + 1))
-            steps = [(f"[{each.key!r}]" if each.kind == "item" else each.text, each.value) for each in inner]
+            steps = [(f"[{item.key!r}]" if item.kind == "item" else item.text, item.value) for item in inner]
             waiting.extend((f"{name}{step}", item, depth + 1) for step, item in steps[:MOST_ITEMS])
             left_out |= len(inner) > MOST_ITEMS
         if len(seen) >= MOST_LOOKED_AT:
-            return found, True
+            return holdings, True
         yield
-    return found, left_out
+    return holdings, left_out

@@ -52,18 +52,18 @@ class Feed:
 
     def _run(self) -> None:
         while self._wait():
-            begun = thread_time()
-            sent = self._attempt()
-            self._rest = REST * (thread_time() - begun)
+            begin = thread_time()
+            sent = self._send_or_log()
+            self._rest = REST * (thread_time() - begin)
             with self._changed:
                 self._changed.wait_for(lambda: self._ended, PERIOD * max(sent, 1))
 
-    def _attempt(self) -> int:
+    def _send_or_log(self) -> int:
         try:
             return self._send()
         except Exception as error:  # noqa: BLE001 (a fault of ours costs a message, nothing else)
-            fault, last = f"{type(error).__name__}: {error}", self._fault
-            if fault != last:
+            fault, fault_before = f"{type(error).__name__}: {error}", self._fault
+            if fault != fault_before:
                 self._fault = fault
                 log.warning("a message to the page was not sent: %s", fault)
             return 1

@@ -29,34 +29,34 @@ class Lister:
 
     def cell_begins(self, _: object = None) -> None:
         self._in_cell = True
-        self._give_up()
+        self._end_listing()
 
     def cell_ended(self, _: object = None) -> None:
         self._in_cell = False
         self.later()
 
     def close(self) -> None:
-        self._give_up()
+        self._end_listing()
         self._loop = None
 
     def later(self) -> None:
         """List again, from the loop's own thread."""
-        self._give_up()
+        self._end_listing()
         if self._loop is not None and not self._in_cell and self._wanted():
             self._timer = self._loop.call_later(SETTLE, self._step)
 
-    def when_idle(self, act: Callable[[], None]) -> None:
+    def when_idle(self, action: Callable[[], None]) -> None:
         """Do something in the loop's own thread when it has nothing else to do; at once where there is no loop."""
         if self._loop is None:
-            act()
+            action()
         else:
-            self._loop.call_soon_threadsafe(act)
+            self._loop.call_soon_threadsafe(action)
 
     def _step(self) -> None:
         """Go on for a moment, and leave the rest for after the kernel's next message."""
         self._timer = None
         if self._loop is None or not self._wanted():
-            self._give_up()
+            self._end_listing()
             return
         if self._steps is None:
             self._steps = self._start()
@@ -70,7 +70,7 @@ class Lister:
         else:
             self._timer = self._loop.call_later(PAUSE, self._step)
 
-    def _give_up(self) -> None:
+    def _end_listing(self) -> None:
         """End the listing, which keeps alive the objects that it has found."""
         if self._timer is not None:
             self._timer.cancel()

@@ -30,47 +30,47 @@ def refusal(direction: Direction, data: object) -> str | None:
     kind = data.get("kind") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(kind, str) or kind not in kinds:
         return f"a message of an unknown kind: {_short(kind if isinstance(data, dict) else data)}"
-    return _wrong_fields(kind, {key: value for key, value in data.items() if key != "kind"}, kinds[kind])
+    return _fault_of_fields(kind, {key: value for key, value in data.items() if key != "kind"}, kinds[kind])
 
 
 def is_foreign_hello(data: object) -> bool:
-    """Return whether this greets in another protocol, of which only the kind and the protocol's number are sure."""
+    """Return whether this is a hello of another protocol, whose other fields may be anything."""
     if not isinstance(data, dict) or data.get("kind") != "hello":
         return False
     protocol = data.get("protocol")
     return _fits(protocol, "count") and protocol != SPEC["protocol"]
 
 
-def _wrong_fields(where: str, data: Mapping[Any, Any], fields: Mapping[str, str]) -> str | None:
+def _fault_of_fields(where: str, data: Mapping[Any, Any], fields: Mapping[str, str]) -> str | None:
     known = {name.removesuffix("?") for name in fields}
     if unknown := [key for key in data if key not in known]:
         return f"{where} has an unknown field {_short(unknown[0])}"
     for name, type in fields.items():
         key = name.removesuffix("?")
         if key in data:
-            if wrong := _wrong(f"{where}.{key}", data[key], type):
-                return wrong
+            if fault := _fault_of(f"{where}.{key}", data[key], type):
+                return fault
         elif key == name:
             return f"{where} has no {key}"
     return None
 
 
-def _wrong(where: str, value: object, type: str) -> str | None:
+def _fault_of(where: str, value: object, type: str) -> str | None:
     if type.startswith("["):
         if not isinstance(value, list):
             return f"{where} is {_short(value)}, expected a list"
-        return _first_wrong(f"{where}[]", value, type[1:-1])
+        return _first_fault(f"{where}[]", value, type[1:-1])
     if (type.startswith("{") or type[0].isupper()) and not isinstance(value, dict):
         return f"{where} is {_short(value)}, expected an object"
     if isinstance(value, dict) and type.startswith("{"):
-        return _first_wrong(f"{where}{{}}", value.values(), type[1:-1])
+        return _first_fault(f"{where}{{}}", value.values(), type[1:-1])
     if isinstance(value, dict) and type[0].isupper():
-        return _wrong_fields(where, value, SPEC["shapes"][type])
+        return _fault_of_fields(where, value, SPEC["shapes"][type])
     return None if _fits(value, type) else f"{where} is {_short(value)}, expected {type}"
 
 
-def _first_wrong(where: str, values: Iterable[object], type: str) -> str | None:
-    return next((wrong for value in values if (wrong := _wrong(where, value, type))), None)
+def _first_fault(where: str, values: Iterable[object], type: str) -> str | None:
+    return next((fault for value in values if (fault := _fault_of(where, value, type))), None)
 
 
 def _fits(value: object, type: str) -> bool:

@@ -55,10 +55,10 @@ class Panel:
         self._sending = threading.Lock()
         self._summaries: dict[int, Message] = {}
         self._inventory: Message | None = None
-        self._lister = Lister(loop, self._listing, self._is_seen, self._listed)
+        self._lister = Lister(loop, self._listing, self._has_visible_panel, self._listed)
         self._feed = Feed(self._send_due, self._pace)
-        self._touched = False
-        self._unobserve = tracing.observe(self._changed)
+        self._was_used = False
+        self._unobserve = tracing.observe(self._tracing_changed)
         self.cell_begins = self._lister.cell_begins
 
     def cell_ended(self, *result: Any) -> None:
@@ -90,7 +90,7 @@ class Panel:
         if reason := refusal("to_kernel", data):
             log.warning("refused from the sidebar: %s", reason)
             return
-        self._touched |= data["kind"] == "simulate"
+        self._was_used |= data["kind"] == "simulate"
         if data["kind"] == "simulate" or (data["kind"] == "fix" and not self.tracing.running):
             self._lister.when_idle(lambda: self._answer(connection, data))  # in the main thread, which may be forked
         else:
@@ -98,8 +98,8 @@ class Panel:
 
     def _answer(self, connection: _Connection, data: Message) -> None:
         try:
-            does: Callable[..., Message | None] = getattr(self, f"_on_{data['kind']}", self._on_other)
-            reply = does(connection, data) or {"kind": "done"}
+            handler: Callable[..., Message | None] = getattr(self, f"_on_{data['kind']}", self._on_other)
+            reply = handler(connection, data) or {"kind": "done"}
         except Exception as error:  # noqa: BLE001 (the panel shows what failed, and the kernel goes on)
             reason = str(error) if isinstance(error, DevtraceError) else named(error)
             reply = {"kind": "refused", "reason": reason[:1000]}
@@ -120,7 +120,7 @@ class Panel:
             "protocol": SPEC["protocol"],
             "version": own_version(),
             "folder": os.getcwd(),
-            "fresh": not self._touched,
+            "fresh": not self._was_used,
         }
 
     def _on_show(self, connection: _Connection, data: Message) -> None:
@@ -133,7 +133,7 @@ class Panel:
         language.CHOICE.front_end = language.of_tag(data["tag"])
 
     def _on_trace_cells(self, connection: _Connection, data: Message) -> None:
-        self._touched = True
+        self._was_used = True
         self.tracing.switch(on=data["on"])
         self._send_state(connection)
 
@@ -161,13 +161,13 @@ class Panel:
         return {"kind": "trace", "data": encode(find(self.tracing.history, data["trace"]).trace)}
 
     def _on_other(self, connection: _Connection, data: Message) -> None:
-        """Let the feature answer whose message it is."""
+        """Let the feature that knows this message answer it."""
         if not any(companion.answer(data) for companion in self.tracing.companions.values()):
             raise UsageError.of("feature-absent", name=data["kind"])
 
     # What changes.
 
-    def _changed(self, what: str, traced: Traced | None) -> None:
+    def _tracing_changed(self, what: str, traced: Traced | None) -> None:
         self._mark_due({"fixing": {"fixing"}, "finished": {"state", "traces"}}.get(what, {"state"}))
 
     def _listing(self) -> Steps:
@@ -178,26 +178,26 @@ class Panel:
             self._inventory = inventory
             self._mark_due({"inventory"})
 
-    def _is_seen(self) -> bool:
+    def _has_visible_panel(self) -> bool:
         return any(connection.visible for connection in list(self._connections))
 
     def _pace(self) -> float | None:
-        """Return the seconds between two looks at the running cell, None where none runs."""
-        return PERIOD if self.tracing.run is not None and self._is_seen() else None
+        """Return the seconds between two looks at the running cell; None if none runs, or no panel is visible."""
+        return PERIOD if self.tracing.run is not None and self._has_visible_panel() else None
 
     # What is sent, by the feed's thread.
 
-    def _mark_due(self, parts: set[str] | frozenset[str], only: _Connection | None = None) -> None:
+    def _mark_due(self, parts: set[str] | frozenset[str], target: _Connection | None = None) -> None:
         with self._lock:
-            connections = [only] if only is not None else list(self._connections)
+            connections = [target] if target is not None else list(self._connections)
             for connection in connections:
                 connection.due |= parts
         if connections:
             self._feed.wake()
 
     def _send_due(self) -> int:
-        """Send each panel in one message what it has not been sent yet; return how many messages left."""
-        live = self._live() if self._pace() is not None else None
+        """Send each panel, in one message, what is due to it; return the number of messages."""
+        live = self._live_counts() if self._pace() is not None else None
         sent, faults = 0, list[Exception]()
         for connection in list(self._connections):
             with self._lock:
@@ -217,8 +217,8 @@ class Panel:
         update: Message = {}
         if "traces" in due:
             kept, known = self.tracing.history.numbered, self._summaries
-            self._summaries = {number: known.get(number) or summary(number, each) for number, each in kept.items()}
-            update["traces"] = [each for number, each in self._summaries.items() if number > connection.last_trace]
+            self._summaries = {number: known.get(number) or summary(number, traced) for number, traced in kept.items()}
+            update["traces"] = [part for number, part in self._summaries.items() if number > connection.last_trace]
             update["kept"] = [*kept]
             connection.last_trace = max([connection.last_trace, *kept])
         if connection.visible and "inventory" in due and self._inventory is not None:
@@ -235,7 +235,7 @@ class Panel:
         return bool(update)
 
     def _send_state(self, connection: _Connection) -> None:
-        """Send the state ahead of the answer to who changed it: no older state comes after the answer."""
+        """Send the state before the answer to the front end that changed it: no older state comes after that."""
         with self._sending:
             connection.due.discard("state")
             connection.send({"kind": "update", "state": self._state()})
@@ -248,7 +248,7 @@ class Panel:
             "running": self.tracing.run is not None,
         }
 
-    def _live(self) -> Message | None:
+    def _live_counts(self) -> Message | None:
         """Return what the traced cell has done so far, None where it has just ended."""
         run = self.tracing.run
         if run is None:
@@ -263,7 +263,7 @@ class Panel:
             "copies": counts.copies if counts else 0,
             "copied": counts.copied if counts else 0,
             "devices": [
-                {"device": device, "simulated": simulated and device.startswith("cuda"), "ops": ops, "bytes": made}
-                for device, (ops, made) in sorted((counts.devices if counts else {}).items())
+                {"device": device, "simulated": simulated and device.startswith("cuda"), "ops": ops, "bytes": size}
+                for device, (ops, size) in sorted((counts.devices if counts else {}).items())
             ],
         }
