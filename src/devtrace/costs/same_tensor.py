@@ -117,11 +117,7 @@ def _roots(cost: Cost, op: OpId, since: OpId) -> set[TensorId]:
 
 
 def is_there_already(cost: Cost) -> Names | None:
-    """Find data that comes to the CPU in each step, though another line of the step has it there.
-
-    host = y.cpu(); print(y.cpu().max())        # copied twice
-    x = x.to(device); scores.append(x.cpu())    # sent from there, and unchanged
-    """
+    """Find `y.cpu()` twice in a step, and `x.cpu()` of an `x` that the step sent from there."""
     queries, pairs = cost.queries, cost.pairs if cost.is_of_many_steps and not cost.is_small else []
     others = [_copy_before(queries, op, since) for since, op in pairs]
     lines = {queries.op_user(other) for other in others} - {cost.site}

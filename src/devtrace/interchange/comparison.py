@@ -61,13 +61,9 @@ class Comparison:
 
     @property
     def text(self) -> str:
-        shown = [str(change) for change in self.changes[:MOST_LINES]]
-        return "\n".join([self.headline, *(f"  {total}" for total in self.totals), *shown, *self._more])
-
-    @property
-    def _more(self) -> list[str]:
-        more = len(self.changes) - MOST_LINES
-        return [sentence("diff.more", count=more)] if more > 0 else []
+        lines, more = [*map(str, self.changes[:MOST_LINES])], len(self.changes) - MOST_LINES
+        rest = [sentence("diff.more", count=more)] if more > 0 else []
+        return "\n".join([self.headline, *(f"  {total}" for total in self.totals), *lines, *rest])
 
     @property
     def headline(self) -> str:
