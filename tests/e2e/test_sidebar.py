@@ -201,7 +201,7 @@ def test_one_cell_is_traced_from_its_toolbar_and_stays_as_it_is(lab: Lab) -> Non
     notebook = lab.open("toolbar.ipynb", "import torch", "torch.ones(3) + 1", run="first")
     sidebar = Sidebar.open(notebook, link="absent")
     notebook.cell(1).locator(".jp-InputArea-editor").click()
-    traces = notebook.panel.get_by_role("button", name="Run this cell and show where its devices meet")
+    traces = notebook.panel.get_by_role("button", name="Run this cell and show what ran on which device")
     traces.click()
     report = notebook.wait_ready("report")
     expect(report).to_have_attribute("data-op-count", "2")

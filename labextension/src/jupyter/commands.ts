@@ -71,7 +71,7 @@ function tracing(parts: ICommandParts): Commands {
   return {
     'devtrace:trace-cell': {
       label: trans.__('Trace This Cell'),
-      caption: trans.__('Run this cell and show where its devices meet'),
+      caption: trans.__('Run this cell and show what ran on which device'),
       icon: traceIcon,
       isEnabled: hasNotebook(parts),
       isVisible: hasCodeCell(parts),

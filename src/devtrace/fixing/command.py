@@ -33,7 +33,7 @@ def _add_to(commands: Any) -> None:
         help=sentence("cli.fix"),
         usage="devtrace fix [option ...] SCRIPT [ARG ...] | -m MODULE [ARG ...] | NOTEBOOK.ipynb",
         description=sentence("cli.fix.description"),
-        epilog=sentence("cli.fix.caution"),
+        epilog=f"{sentence('cli.fix.caution')} {sentence('cli.fix.once')}",
     )
     fix.add_argument("--simulate", metavar="cuda:N", default="cuda:1", help=sentence("cli.fix.simulate"))
     fix.add_argument("--costs", action="store_true", help=sentence("cli.fix.costs"))
