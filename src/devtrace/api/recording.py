@@ -262,11 +262,11 @@ def _report_of(trace: Trace, snapshot: Snapshot, expect: str | None) -> Report:
     return report
 
 
-def _save(trace: Trace, folder: Path, path: Path) -> None:
-    """Save a trace; where that fails, tell why on stderr."""
+def _save(trace: Trace, relative_to: Path, path: Path) -> None:
+    """Save a trace under its rank's name; where that fails, in a spare file, and say so on stderr."""
     rank = trace.threads[0].rank if len(trace.threads) else -1
     path_of_rank = ranked_path(path, rank if rank >= 0 else rank_of_job())
-    is_as_asked, message = write_somewhere(folder, path_of_rank, sentence("cli.trace"), trace.save)
+    is_as_asked, message = write_somewhere(relative_to, path_of_rank, sentence("cli.trace"), trace.save)
     if not is_as_asked:
         sys.stderr.write(f"{message}\n")
 

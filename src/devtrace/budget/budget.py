@@ -44,7 +44,7 @@ class Budget:
         self._events: dict[Key, Event] = {}
         self._event = Event(())  # the last event
         self._run = Run(recorder, 0)  # what is recorded after it
-        self._partial_run: Run | None = None  # counts for the skipped beginning of a segment whose end is recorded
+        self._run_of_skipped_beginning: Run | None = None  # counts for it where its segment's end is recorded
         self._known_round: set[Event] = set()  # events since the last segment that is not known
         self._skipped_event: Event | None = None  # whose repetitions are left out
         self._to_skip = 0  # repetitions of it that are still to come
@@ -84,7 +84,7 @@ class Budget:
         is_off = self._changed = self.off
         if is_off:
             self._take_change(_CHANGE_KEY)
-        elif self._partial_run is None:
+        elif self._run_of_skipped_beginning is None:
             self._end_loop(self._event)
         return is_off
 
@@ -118,7 +118,7 @@ class Budget:
                 if event is self._skipped_event:
                     self._skip_repetition(event)
             else:
-                self._partial_run, self._skipping_since = self._event.last, 0
+                self._run_of_skipped_beginning, self._skipping_since = self._event.last, 0
                 if len(key) != _LINE:
                     self._end_loop()
                 self._resume_recording(self._event_at(key))
@@ -179,11 +179,11 @@ class Budget:
         self._run, self._lines_run = Run(self._recorder, self._loop), set()
 
     def _end_run(self) -> Run:
-        """End the run of the segment before the event; count what was skipped before the run began."""
+        """End the run up to the event that comes now; count its segment's skipped beginning as in an earlier run."""
         self._run.end()
-        if self._partial_run is not None:
-            self._ops += self._partial_run.count(1, self._run.ops)
-            self._partial_run = None
+        if self._run_of_skipped_beginning is not None:
+            self._ops += self._run_of_skipped_beginning.count(1, self._run.ops)
+            self._run_of_skipped_beginning = None
         return self._run
 
     def _event_at(self, key: Key) -> Event:

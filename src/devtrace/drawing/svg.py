@@ -203,12 +203,12 @@ def _flag(picture: Picture, number: int, finding: Mapping[str, Any]) -> str:
 
 
 def _mark_of_op(picture: Picture, op: int, row: LaneRow | None, fill: str) -> tuple[str, str]:
-    """Mark an op in its lane: a narrow one by a ring over it, a wide one by an outline that leaves its name free."""
+    """Return (ring, outline) for an op, not both: a ring about x=0 over a narrow op, an outline of a wide one."""
     if row is None:
         return "", ""
     box = f'y="{row.top - 1}" height="{BAR + 2}" rx="2" stroke="{fill}" stroke-width="2"'
     [begin], [end] = picture.scale.spans(np.array([op]))
-    if (end - begin) * SMALL < 10:
+    if (end - begin) * SMALL < 10:  # pixels: narrower than the ring
         return f'<rect x="-5" width="10" fill="{fill}" fill-opacity="0.25" {box}/>', ""
     return "", f'<rect x="{100 * begin:.2f}%" width="{100 * (end - begin):.2f}%" fill="none" {box}/>'
 

@@ -201,7 +201,7 @@ def _odd_dtype(queries: TraceQueries, moment: FailingMoment, op: OpId, rows: lis
         or _dtype_beside_gradients(queries, rows, dtypes)
         or mismatch.left_behind({dtype: _dtypes_before_casts(queries, rows, dtype) for dtype in dtypes})
         or (mismatch.not_of_the_module(queries, op, dtypes) if queries.evidence.saw_ops else "")
-        or _dtype_by_default(queries, rows, dtypes)
+        or _dtype_by_default(queries, rows)
         or ("float64" if "float64" in dtypes else "")
         or mismatch.without_gradients(queries, rows, dtypes)
         or next((dtype for dtype in dtypes if not is_floating(dtype)), "")
@@ -368,8 +368,8 @@ def _dtype_beside_gradients(queries: TraceQueries, rows: list[TensorId], dtypes:
     return others[0] if len(others) == 1 < len(dtypes) else ""
 
 
-def _dtype_by_default(queries: TraceQueries, rows: list[TensorId], dtypes: list[str]) -> str:
-    """Return the default dtype of a factory's result beside tensors from elsewhere, but not beside a rare float64."""
+def _dtype_by_default(queries: TraceQueries, rows: list[TensorId]) -> str:
+    """Return the default dtype if only its tensor came of a factory without `dtype=`, unless a float64 is meant."""
     origins = {queries.trait(row): find_origin(queries, row) for row in rows}
     arrivals = {dtype: "" if _is_of_a_layer(queries, each) else each.arrival for dtype, each in origins.items()}
     by_default = arrivals.get(DEFAULT) == "made" and list(arrivals.values()).count("made") == 1

@@ -180,8 +180,8 @@ class Census:
                 forget_locals(frame)
             error = error.__cause__ or error.__context__
 
-    def walk_all(self, users: list[Root], history: list[Root], torchs: list[Root]) -> Steps[None]:
-        """Walk over the user's variables, the notebook's history and what torch works on, in steps of an object each.
+    def claim_from_roots(self, users: list[Root], history: list[Root], of_torch: list[Root]) -> Steps[None]:
+        """Give each storage the first holder that leads to it, so the order of these passes decides; a step an object.
 
         In history, and in what torch's own code works on (the `input` of a Sequential), only containers are entered.
         """
@@ -202,7 +202,7 @@ class Census:
         for root in tensors:
             self.scope = root.scope
             yield from self.claim_graph(root.value, "activation", root.name, contained=0)
-        yield from self.walk(torchs, self.claim_torchs_graphs, _has_items)
+        yield from self.walk(of_torch, self.claim_torchs_graphs, _has_items)
 
     def claim_torchs_graphs(self, value: Any, path: str, contained: int) -> Steps[None]:
         if is_tensor(value):
@@ -240,7 +240,7 @@ def census(frames: list[FrameType], alive: Alive, epochs: set[int], at_once: boo
         walk = Census(alive, epochs)
         walk.running.update(frames)
         try:
-            deque(walk.walk_all(*_roots(frames)), maxlen=0)
+            deque(walk.claim_from_roots(*_roots(frames)), maxlen=0)
             if not at_once:
                 deque(walk.claim_nameless(), maxlen=0)
             return [*walk.holdings.values(), *walk.unclaimed()]
@@ -253,20 +253,20 @@ def _roots(frames: list[FrameType]) -> tuple[list[Root], list[Root], list[Root]]
     """Return the user's variables from the outermost frame on, the notebook's history, and what torch works on."""
     users: list[Root] = []
     packages: list[Root] = []
-    torchs: list[Root] = []
+    of_torch: list[Root] = []
     by_file: dict[int, list[Root]] = {}  # by the id of its globals
     for frame in reversed(frames):
         code = frame.f_code
         scope = _scope(code)
         variables = [Root(name, value, scope) for name, value in list(frame.f_locals.items()) if may_lead(value)]
         kind = sites.files[code.co_filename]
-        {sites.USER: users, sites.LIBRARY: packages}.get(kind, torchs).extend(variables)
+        {sites.USER: users, sites.LIBRARY: packages}.get(kind, of_torch).extend(variables)
         if kind == sites.USER and frame.f_locals is not frame.f_globals:
             file, shared = (code.co_filename, "", 0), list(frame.f_globals.items())
             by_file[id(frame.f_globals)] = [Root(name, value, file) for name, value in shared if may_lead(value)]
     all_roots = [*users, *packages, *(root for roots in by_file.values() for root in roots)]
     history = [root for root in all_roots if root.name in HISTORY or root.name.replace("_", "", 1).isdigit()]
-    return [root for root in all_roots if root.name[:1] != "_" and root.name != "Out"], history, torchs
+    return [root for root in all_roots if root.name[:1] != "_" and root.name != "Out"], history, of_torch
 
 
 def _scope(code: CodeType) -> tuple[str, str, int]:

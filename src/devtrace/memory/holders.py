@@ -62,7 +62,7 @@ def holders_by_name(names: Mapping[str, Any]) -> Generator[None, None, dict[str,
     census = _Sums(blocks)
     roots = [Root(name, value, NOBODY) for name, value in list(names.items()) if may_lead(value)]
     users = [root for root in roots if root.name not in HISTORY]
-    steps = census.walk_all(users, [root for root in roots if root.name in HISTORY], [])
+    steps = census.claim_from_roots(users, [root for root in roots if root.name in HISTORY], [])
     while True:
         with Quiet(), torch._C._DisableTorchDispatch():
             if any(next(steps, _END) is _END for _ in range(_OBJECTS_AT_ONCE)):

@@ -82,7 +82,7 @@ class Memory:
             kind = self._kind(group)
             name = for_all_layers(group.name) or (self.made[0] if self.made is not None and kind in _COLLECTED else "")
             if kind == "named" and not name:
-                kind = "temporary"
+                kind = "temporary"  # no name leads to it
             for holding in group.holdings:
                 key = kind, (self._module(holding) or name) if kind == "activation" else name
                 by_shown_name.setdefault(key, Group(*key)).holdings.append(holding)

@@ -156,22 +156,22 @@ def keeper(queries: TraceQueries, name: str, scope: tuple[str, str, int]) -> Kee
 
 
 def being_made(queries: TraceQueries) -> tuple[str, Keeper] | None:
-    """Return what a running line collects before it has a name: `[model(x) for x in loader]`, `dict(features())`."""
-    in_generator = False  # whether the frame inside is a generator's
+    """Return a name and the keeper for what a line still collects: `[model(x) for x in loader]`, `dict(features())`."""
+    runs_a_generator = False  # whether the frame inside is a generator's
     for site_id, frame in queries.frames:
         place = queries.source_node(site_id)
         if place is NOWHERE:
             continue
         source, node, statement = place.source, place.node, place.statement
         comprehension = next((code for code in source.ancestors(node) if hasattr(code, "generators")), None)
-        if comprehension is not None or (in_generator and not isinstance(statement, LOOPS)):
+        if comprehension is not None or (runs_a_generator and not isinstance(statement, LOOPS)):  # a loop keeps none
             code = comprehension or node
             value: Any = getattr(code, "elt", None) or getattr(code, "value", None) or node
             parts = (part for target in targets(statement) for part in chain(target.node))
             path = next(filter(None, map(path_of, parts)), "")
             name = path or " ".join(source.segment(code).split())[:_MOST_OF_CODE]
             return name, Keeper.of(queries, source, statement, ("put" if comprehension else "drained", value), path)
-        in_generator = bool(frame.f_code.co_flags & CO_GENERATOR)
+        runs_a_generator = bool(frame.f_code.co_flags & CO_GENERATOR)
     return None
 
 

@@ -199,7 +199,7 @@ class Tracing:
             companion.close()
         self.stop_simulating()
         self.on = False
-        self.torch.cancel_all()
+        self.torch.cancel_all()  # what waited for torch's import
 
     def register_cell(self, cell: Cell) -> None:
         """Let sites in this cell's code say which cell and line they are."""
@@ -307,7 +307,7 @@ class Tracing:
             return hint
         if not options.simulate or self.simulated:
             return ""
-        note = left_on_devices.sentence(self.names_of_user, options.simulate)
+        note = left_on_devices.sentence_on_ended(self.names_of_user, options.simulate)
         return note or left_on_devices.sentence_on_none(trace, options.simulate)
 
     def abandon(self) -> None:

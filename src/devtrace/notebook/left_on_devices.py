@@ -11,11 +11,11 @@ from devtrace.words import catalogue
 _MOST: Final = 3
 
 
-def sentence_on_none(trace: TraceData, devices: str) -> str:
+def sentence_on_none(trace: TraceData, spec: str) -> str:
     """Say that a cell with devices of its own used none of them, and how its notebook would; "" where it used one."""
     if not len(trace.ops) or any(device.simulated for device in trace.devices):
         return ""
-    return catalogue.sentence("report.nothing-on-devices", spec=devices)
+    return catalogue.sentence("report.nothing-on-devices", spec=spec)
 
 
 def hint_without_cuda(error: BaseException) -> str:
@@ -27,7 +27,7 @@ def hint_without_cuda(error: BaseException) -> str:
     return catalogue.sentence("report.no-cuda") if is_lack_of_cuda(error) else ""
 
 
-def sentence(names_of_user: Callable[[], Mapping[str, Any]], devices: str) -> str:
+def sentence_on_ended(names_of_user: Callable[[], Mapping[str, Any]], spec: str) -> str:
     """Say which names are on devices that have ended, and how to get them back; "" where none is."""
     expired: Any = sys.modules.get("devtrace.simulation.expired_tensors")
     if expired is None or not expired.any_expired():
@@ -38,7 +38,7 @@ def sentence(names_of_user: Callable[[], Mapping[str, Any]], devices: str) -> st
     if not names:
         return ""
     return catalogue.sentence(
-        "report.left-on-devices", names=_shortened(names), count=len(names), devices=sorted(ended), spec=devices
+        "report.left-on-devices", names=_shortened(names), count=len(names), devices=sorted(ended), spec=spec
     )
 
 

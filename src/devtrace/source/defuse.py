@@ -301,25 +301,25 @@ def is_on_every_way(binders: Sequence[ast.stmt], source: Source, at: ast.AST, *,
     if any(not set(head.body).isdisjoint(enclosing) for head in heads):
         return True  # a loop or `with` binds its names for its own body
     blocks = ([part for part in source.block(outer) if source.span(part).end_line < line] for outer in enclosing)
-    return any(_block_binds(block, binders, ran=ran) for block in blocks)
+    return any(_block_surely_binds(block, binders, ran=ran) for block in blocks)
 
 
-def _block_binds(block: Sequence[ast.stmt], binders: Sequence[ast.stmt], *, ran: bool) -> bool:
-    return any(_statement_binds(statement, binders, ran=ran) for statement in block)
+def _block_surely_binds(block: Sequence[ast.stmt], binders: Sequence[ast.stmt], *, ran: bool) -> bool:
+    return any(_surely_binds(statement, binders, ran=ran) for statement in block)
 
 
-def _statement_binds(statement: ast.stmt, binders: Sequence[ast.stmt], *, ran: bool) -> bool:
+def _surely_binds(statement: ast.stmt, binders: Sequence[ast.stmt], *, ran: bool) -> bool:
     if statement in binders and (ran or not isinstance(statement, _MAY_NOT_RUN)):
         return True
     match statement:
         case ast.If(body=body, orelse=orelse):
-            return _block_binds(body, binders, ran=ran) and _block_binds(orelse, binders, ran=ran)
+            return _block_surely_binds(body, binders, ran=ran) and _block_surely_binds(orelse, binders, ran=ran)
         case ast.For(body=body) | ast.While(body=body):
-            return ran and _block_binds(body, binders, ran=ran)
+            return ran and _block_surely_binds(body, binders, ran=ran)
         case ast.With(body=body) | ast.AsyncWith(body=body):
-            return _block_binds(body, binders, ran=ran)
-        case ast.Try(body=body, finalbody=final):
-            return _block_binds([*body, *final], binders, ran=ran)
+            return _block_surely_binds(body, binders, ran=ran)
+        case ast.Try(body=body, finalbody=final):  # a handler may not run
+            return _block_surely_binds([*body, *final], binders, ran=ran)
     return False
 
 

@@ -73,9 +73,9 @@ def names_trait(value: object, trait: str) -> bool:
 
 
 def attributes_that_name(trait: str, owner: Any) -> Iterator[tuple[str, bool]]:
-    """Yield the attributes of an object that name a device, and whether each is private.
+    """Yield the attributes of an object that name the device or dtype `trait`, and whether each is private.
 
-    Private is an underscore name, and all but `device` in classes of torch or a package.
+    Private: with an underscore; in a class of torch or a package, all but `device`.
     """
     for key, value in {"device": attribute(owner, "device"), **instance_dict(owner)}.items():
         if names_trait(value, trait) and str(key).isidentifier():

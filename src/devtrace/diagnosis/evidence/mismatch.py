@@ -72,7 +72,7 @@ def is_owned(queries: TraceQueries, tensor: TensorId) -> bool:
 
 
 def combined(queries: TraceQueries, op: OpId, device_of: DeviceOf | None = None) -> list[TensorId]:
-    """Return the tensors that an op combines; if its inputs agree, also the intermediate results of its line.
+    """Return the tensors that an op may not mix; if its inputs agree, also the intermediate results of its line.
 
     `device_of` tells where tensors would be after a fix.
     """

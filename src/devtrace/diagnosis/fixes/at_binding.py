@@ -30,7 +30,7 @@ FEW: Final = 3
 
 
 def move_below_binding(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
-    """Write `model.to(device)` below `model = build()`; `batch["x"] = batch["x"].to(d)` atop `for batch in loader:`."""
+    """Move what holds the odd part, `model.to(device)` below `model = build()`, or a batch's item atop its loop."""
     for name in [verdict.name, *case.names, *(root for names in case.roots.values() for root in names)]:
         if len(name.references) < 2 or _made_in_a_call(case, name):
             continue

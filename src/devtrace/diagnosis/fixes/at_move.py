@@ -136,12 +136,12 @@ def move_with_others(case: MismatchCase, verdict: Verdict) -> Iterator[Fix]:
     """Turn `return x.to(device), y` into `return x.to(device), y.to(device)`; so for a dictionary or a call."""
     for name in case.names:
         row = case.moment.row(name.last.value)
-        for group, key in _groups_passed_on(case, name) if row is not None else ():
-            for move_call, move in _moves_of_others(case, group, key):
+        for group, odd_key in _groups_passed_on(case, name) if row is not None else ():
+            for move_call, others_move in _moves_of_others(case, group, odd_key):
                 assert row is not None
-                moved = [Moved(row, OpId(max(move.op, case.queries.producer(row)) + 1))]
-                yield from _as_another_keyword(move_call, key, moved)
-                for element in _unmoved(case, group, key, move_call, move):
+                moved = [Moved(row, OpId(max(others_move.op, case.queries.producer(row)) + 1))]  # from when both exist
+                yield from _as_another_keyword(move_call, odd_key, moved)
+                for element in _odd_elements(case, group, odd_key, move_call, others_move):
                     anchor = Anchor(move_call.code, element, "at")
                     proposal = Proposal(anchor, Within((element,)), call=move_call.code.method_call(move_call.node))
                     yield from proposal.fixes("fixed.beside", moved)
@@ -190,7 +190,7 @@ def _moves_of_others(case: MismatchCase, group: Group, key: Any) -> Iterator[tup
             yield move_call, move
 
 
-def _unmoved(case: MismatchCase, group: Group, key: Any, move_call: SourceNode, move: Move) -> Iterator[ast.expr]:
+def _odd_elements(case: MismatchCase, group: Group, key: Any, move_call: SourceNode, move: Move) -> Iterator[ast.expr]:
     """Yield `y` of `x.to(device), y`: an element beside another's move that is the odd tensor, or may be it."""
     frame = frame_at(case, move.site)
     for elements in _elements_by_key(move_call, list(group)):

@@ -66,12 +66,12 @@ def has_autocast(source: Source) -> bool:
     return "autocast" in source.text
 
 
-def of_module(module: Any, of_weights: torch.dtype, inputs: list[TensorValue], source: Source) -> torch.dtype | None:
-    """Return the dtype of the output of a module of torch whose first parameter has the dtype `of_weights`."""
+def of_module(module: Any, weights_dtype: torch.dtype, inputs: list[TensorValue], source: Source) -> torch.dtype | None:
+    """Return the dtype of a torch module's output; None if autocast or whole-number weights leave it open."""
     if has_autocast(source):
         return None
-    is_norm = "Norm" in type(module).__name__ and bool(inputs)
-    return inputs[0].dtype if is_norm else of_weights if of_weights.is_floating_point else None
+    is_norm = "Norm" in type(module).__name__ and bool(inputs)  # a norm keeps its input's dtype
+    return inputs[0].dtype if is_norm else weights_dtype if weights_dtype.is_floating_point else None
 
 
 def of_factory(name: str, arguments: list[ast.expr], values: list[Value | None], source: Source) -> torch.dtype | None:

@@ -103,8 +103,8 @@ def _op_at(reader: Reader, depth: int) -> FailedOp | None:
     if activation is None or node is NO_CODE or reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES:
         return None
     statement = activation.source.statement(node)
-    if is_given(node) and not (match_code("$owner[$index]", node) and hasattr(statement, "op")):
-        node = statement  # `counts[labels] += 1` reads the item first
+    if is_given(node) and not (match_code("$owner[$index]", node) and isinstance(statement, ast.AugAssign)):
+        node = statement  # the op is the whole store; but `x[i] += 1` fails at reading its item
     while isinstance(node, ast.Return | ast.Expr | ast.Await) and node.value is not None:
         node = node.value
     parts = operands(node)

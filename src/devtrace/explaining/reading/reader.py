@@ -215,9 +215,9 @@ class Reader:
         return TensorValue(self.row(tensor), device, dims, live=tensor, dtype=dtype_of(tensor))
 
     def row(self, tensor: Any) -> int:
-        """Return the row of a live tensor; before it come ops for the moves that the hooks saw."""
+        """Return the row of a live tensor; for one that the hooks saw moving, add ops for its moves first."""
         epoch, _, birth, past = self._keep_stamp(tensor)
-        if epoch == self.rows.epoch or past is None:
+        if epoch == self.rows.epoch or past is None:  # has a row in this trace, or was never seen moving
             return self.rows.row_for_input(tensor)
         row = self.pasts.row_after_moves((birth, device_of(tensor), dtype_of(tensor), past), shape_of(tensor))
         self.stamp(tensor, row)

@@ -65,7 +65,7 @@ class NotebookHost(Host):
         indexes = deque([*request["again"], *range(self.position, len(request["cells"]))])
         while indexes:
             if indexes[0] >= self.position and self.is_worth(request):
-                request = self.branch_at(indexes[0], request)
+                request = self.branch_at(indexes[0], request)  # returns in a fork; this process stays as host
                 self._join_devices(request)
             index = indexes.popleft()
             self.say({"cell": index + 1})

@@ -87,7 +87,7 @@ def _lists_as_one(holdings: list[NamedObject]) -> list[NamedObject]:
 def _tensor_row(holding: NamedObject, asker: Asker, all_totals: DeviceTotals) -> Steps:
     """List a tensor, or those of a long list."""
     totals, is_one = DeviceTotals(), holding.kind == "tensor"
-    yield from _count_tensors([holding.value] if is_one else holding.value, asker, totals, all_totals)
+    yield from _count_in_steps([holding.value] if is_one else holding.value, asker, totals, all_totals)
     if is_one:
         return _common_fields(holding, totals.by_device) | _shape_and_dtype(holding.value, asker)
     description = {"kind": "tensor", "type": sentence("inventory.tensors", count=len(holding.value))}
@@ -100,30 +100,30 @@ def _optimizer_row(holding: NamedObject, asker: Asker, all_totals: DeviceTotals)
     Adam counts its steps in a number on the CPU: this alone does not make it an optimizer on several devices.
     """
     totals = DeviceTotals()
-    yield from _count_tensors(parameters_of(holding.value), asker, totals, all_totals)
+    yield from _count_in_steps(parameters_of(holding.value), asker, totals, all_totals)
     parameter_devices = frozenset(totals.by_device)
     for total in totals.by_device.values():
         total["bytes"] = 0
     for _, _, tensor in states_of(holding.value):
         info = asker.info(tensor) if is_a(tensor, asker.tensor) else None
         is_number = info is not None and not info.shape and info.device not in parameter_devices
-        yield from _count_tensors([tensor], asker, *([] if is_number else [totals]), all_totals)
+        yield from _count_in_steps([tensor], asker, *([] if is_number else [totals]), all_totals)
     return _common_fields(holding, totals.by_device)
 
 
-def _count_tensors(tensors: Iterable[Any], asker: Asker, *totals: DeviceTotals) -> Iterator[None]:
+def _count_in_steps(tensors: Iterable[Any], asker: Asker, *totals: DeviceTotals) -> Iterator[None]:
     for tensor in tensors:
         if is_a(tensor, asker.tensor):
             info = asker.info(tensor)
             for total in totals:
                 total.count(tensor, info, total.by_device)
-        yield
+        yield  # a step: the listing may pause here
 
 
 def _model_row(holding: NamedObject, asker: Asker, all_totals: DeviceTotals) -> Steps:
     totals = DeviceTotals()
     for _, tensors in _modules(holding.value, asker):
-        yield from _count_tensors((value for _, _, value in tensors), asker, totals, all_totals)
+        yield from _count_in_steps((value for _, _, value in tensors), asker, totals, all_totals)
         yield
     row = _common_fields(holding, totals.by_device)
     if main := _main_device(totals.by_device):

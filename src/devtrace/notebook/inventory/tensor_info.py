@@ -41,10 +41,10 @@ class DeviceTotals:
     _seen: set[int] = field(default_factory=set)
     _storages: set[int] = field(default_factory=set)
 
-    def count(self, tensor: Any, info: TensorInfo, totals: Totals) -> None:
+    def count(self, tensor: Any, info: TensorInfo, added_to: Totals) -> None:
         """Add a tensor to the total of its device; a tensor or a storage that was counted before adds nothing."""
         new, new_storage = int(id(tensor) not in self._seen), int(info.storage not in self._storages)
-        totals[info.device].update(tensors=new, parameters=new * info.parameters, bytes=new_storage * info.bytes)
+        added_to[info.device].update(tensors=new, parameters=new * info.parameters, bytes=new_storage * info.bytes)
         self._seen.add(id(tensor))
         self._storages.add(info.storage)
 

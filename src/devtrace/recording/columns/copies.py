@@ -40,7 +40,7 @@ def note_lift(recorded: RecordedOps, op: int, tensor: Any) -> None:
 
 
 def note_index(recorded: RecordedOps, state: ThreadState, lifting_ops: range, args: Any, rows: list[int]) -> bool:
-    """Note that torch copies the list of `x[[0, 1]]` to the device of `x`; return whether such a list is a mask.
+    """Note the copy of the list in `x[[0, 1]]`, a tensor by `lifting_ops`, to `x`'s device; say if it is a mask.
 
     torch makes the index on that device. Its C++ takes a simulated `x` for one on the CPU, and makes the index there.
     """
@@ -50,12 +50,12 @@ def note_index(recorded: RecordedOps, state: ThreadState, lifting_ops: range, ar
     has_mask = False
     index_rows = set(rows[1 : 1 + sum(is_tensor(index) for index in args[1])])
     for op in lifting_ops:
-        begin = len(state.heads) + (op - state.op) * WIDTH
-        row, layout = state.heads[begin + WIDTH - 2 : begin + WIDTH] if begin >= 0 else (-1, -1)
+        head_begin = len(state.heads) + (op - state.op) * WIDTH
+        row, layout = state.heads[head_begin + WIDTH - 2 : head_begin + WIDTH] if head_begin >= 0 else (-1, -1)
         if row in index_rows and layout >= 0:
             shape, dtype, made_on = recorded.rows.layouts[layout]
             if made_on == _HOST:  # else torch made it on the device
-                target_layout = state.heads[begin + WIDTH - 1] = recorded.rows.layout_of(shape, dtype, device)[2]
+                target_layout = state.heads[head_begin + WIDTH - 1] = recorded.rows.layout_of(shape, dtype, device)[2]
                 recorded.copies.append(Copied(op, -1, layout, target_layout, False, False))
                 has_mask = has_mask or dtype == torch.bool
     return has_mask

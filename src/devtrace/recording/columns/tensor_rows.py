@@ -93,11 +93,11 @@ class Rows:
         return self._row_of_view(tensor, views, birth, -1)
 
     def forget_input(self, tensor: Any) -> None:
-        """Take back the row of an input that the op is only creating, unless its birth was known."""
+        """Take back the newest row if of the tensor that `torch.tensor` or `set_` makes, unless its birth was known."""
         with self.lock:
             _, views, birth, _ = stamps.get(tensor)
-            last = self.extra_rows[-len(ROW_FIELDS) :]
-            if birth < 0 and last and last[0] in views.values():
+            newest_row = self.extra_rows[-len(ROW_FIELDS) :]
+            if birth < 0 and newest_row and newest_row[0] in views.values():
                 del self.extra_rows[-len(ROW_FIELDS) :]
                 stamps.put(tensor, stamps.UNSTAMPED)
 
