@@ -28,7 +28,8 @@ _NOT_BY_TORCH: Final = ("float64", "float16", "bfloat16")
 
 def torch_refused_it(case: MismatchCase) -> Verdict | None:
     """Torch's sentence tells: a number that does not fit, a model in half precision beside a scaler, a target."""
-    if case.mismatch.of == "inputs" or _keeps_whole_numbers(case):
+    is_alone = case.mismatch.of == "float" and len(case.queries.inputs(case.op)) == 1  # no target beside a prediction
+    if case.mismatch.of == "inputs" or (is_alone and _keeps_whole_numbers(case)):
         return None
     match case.mismatch.of:
         case "number":

@@ -39,8 +39,7 @@ def it_was_put_on_this_device(case: MismatchCase) -> Verdict | None:
     is_by_a_hook = is_cast(called_name(case.queries.op_node(case.origin.op).node)) and case.mismatch.of == "inputs"
     if in_backward and not is_by_a_hook and case.mismatch.of != "gradient":
         return None  # a gradient goes back where its tensor came from, at the line that moved that
-    arrived = case.queries.op_site(case.origin.op)
-    born = arrived if case.mismatch.is_meant else case.born
+    born = case.queries.op_site(case.origin.op) if case.mismatch.is_meant else case.born
     return Verdict("wrong-device", born=born, name=case.name, sent_by=move_of(case.queries, case.row))
 
 
